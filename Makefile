@@ -1,0 +1,114 @@
+# train_gpt2: `make help` lists the targets. Nothing is needed but a C compiler and make; OpenMP and
+# Open MPI are used where compiling and linking with them works. V=1 shows the commands.
+
+# ---- settings (make NAME=value) ---------------------------------------------------------------
+CC       ?= cc
+BUILD    ?= build#      where everything goes that is made
+OPENMP   ?= 1#          0: one thread
+MPI      ?= 1#          0: one rank
+ARCH     ?= -march=native
+SANITIZE ?=#            address,undefined: a build that checks itself
+OPTIMIZE ?= -O2 -g
+CFLAGS   ?=
+LDFLAGS  ?=
+
+# ---- what the compiler can do: found out by doing it --------------------------------------------
+try       = $(shell printf '$(2)\n' | $(CC) $(1) -x c - -o /dev/null -lm 2>/dev/null && echo yes)
+empty     = int main(void) { return 0; }
+arch     := $(if $(call try,$(ARCH),$(empty)),$(ARCH))
+openmp   := $(if $(filter 1,$(OPENMP)),$(if $(call try,-fopenmp,$(empty)),-fopenmp))
+mpi_flags := $(if $(filter 1,$(MPI)),$(shell mpicc --showme:compile 2>/dev/null))
+mpi_libs  := $(if $(filter 1,$(MPI)),$(shell mpicc --showme:link 2>/dev/null))
+mpi_main  = \043include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }
+mpi      := $(if $(mpi_libs),$(call try,$(mpi_flags) $(mpi_libs),$(mpi_main)))
+
+# -ffp-contract=fast fuses a*b+c in one rounding everywhere alike; -ffast-math is never used: it
+# breaks NaN detection and reproducibility.
+flags = -std=gnu11 -Wall -Wextra $(OPTIMIZE) $(arch) -ffp-contract=fast $(openmp) \
+        $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
+        $(if $(mpi),-DUSE_MPI $(addprefix -isystem ,$(patsubst -I%,%,$(filter -I%,$(mpi_flags))))) $(CFLAGS)
+libs  = $(if $(mpi),$(mpi_libs)) -lm $(LDFLAGS)
+
+# ---- sources ------------------------------------------------------------------------------------
+shared := $(patsubst %.c,$(BUILD)/%.o,$(wildcard llmc/*.c))
+cpu     = $(patsubst llmc/cpu/%.c,$(BUILD)/cpu_$(1)/%.o,$(wildcard llmc/cpu/*.c))
+tests  := $(patsubst test/%.c,$(BUILD)/%,$(wildcard test/test_*.c)) \
+          $(foreach r,float double,$(patsubst test/%.c,$(BUILD)/%_$(r),$(wildcard test/real_*.c)))
+scripts := $(wildcard test/cli_*.sh)
+
+Q = $(if $(V),,@)
+say = $(if $(V),,@printf '  %-8s%s\n' $(1) $(2))
+
+# ---- targets ------------------------------------------------------------------------------------
+.PHONY: all help run setup test test_gpt2 lint bench clean FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: train_gpt2
+
+help: ## what can be made
+	@sed -n 's/^\([a-z_0-9]*\):.*## \(.*\)/  make \1@\2/p' Makefile | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
+
+run: train_gpt2 ## build, then train the tiny model on the built-in text and let it speak
+	$(Q)./train_gpt2
+
+setup: ## install what the tests use beside the compiler (Open MPI, gnuplot)
+	$(Q)sh dev/setup.sh
+
+test: train_gpt2 $(tests) ## build and run every test
+	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(scripts)
+
+lint: ## includes point one way; formatting; no fast-math
+	$(Q)sh dev/lint.sh
+
+clean: ## remove everything that was made
+	$(Q)rm -rf build train_gpt2 train_gpt2cu train_gpt2emu
+
+train_gpt2: $(BUILD)/train_gpt2 ## the program, for the CPU
+	$(Q)cp -f $< $@
+
+# ---- rules --------------------------------------------------------------------------------------
+$(BUILD)/train_gpt2: $(BUILD)/train_gpt2.o $(shared) $(call cpu,float)
+$(BUILD)/test_%: $(BUILD)/test/test_%.o $(shared) $(call cpu,float)
+	$(call say,link,$@)
+	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
+$(BUILD)/real_%_float: $(BUILD)/test_float/real_%.o $(shared) $(call cpu,float)
+	$(call say,link,$@)
+	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
+$(BUILD)/real_%_double: $(BUILD)/test_double/real_%.o $(shared) $(call cpu,double)
+	$(call say,link,$@)
+	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
+$(BUILD)/train_gpt2:
+	$(call say,link,$@)
+	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
+
+compile = $(Q)mkdir -p $(@D) && $(CC) $(flags) $(1) -MMD -MP -c -o $@ $<
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	$(call say,cc,$<)
+	$(call compile)
+$(BUILD)/cpu_float/%.o: llmc/cpu/%.c $(BUILD)/flags
+	$(call say,cc,$<)
+	$(call compile,-DREAL=float)
+$(BUILD)/cpu_double/%.o: llmc/cpu/%.c $(BUILD)/flags
+	$(call say,cc,"$< (double)")
+	$(call compile,-DREAL=double)
+$(BUILD)/test_float/%.o: test/%.c $(BUILD)/flags
+	$(call say,cc,$<)
+	$(call compile,-DREAL=float)
+$(BUILD)/test_double/%.o: test/%.c $(BUILD)/flags
+	$(call say,cc,"$< (double)")
+	$(call compile,-DREAL=double)
+
+# The built-in text is this project's own source and docs, as the assembler includes it.
+text := README.md train_gpt2.c $(sort $(wildcard llmc/*.h llmc/*.c llmc/cpu/*.h llmc/cpu/*.c))
+$(BUILD)/builtin.txt: $(text)
+	$(Q)mkdir -p $(@D) && cat $(text) > $@
+$(BUILD)/llmc/builtin_text.o: llmc/builtin_text.c $(BUILD)/builtin.txt $(BUILD)/flags
+	$(call say,cc,$<)
+	$(call compile,-DBUILTIN_TEXT=\"$(BUILD)/builtin.txt\")
+
+# Rewritten only when the flags change, so that a change of settings rebuilds what it concerns.
+$(BUILD)/flags: FORCE
+	$(Q)mkdir -p $(@D); echo '$(CC) $(flags) $(libs)' | cmp -s - $@ || echo '$(CC) $(flags) $(libs)' > $@
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,23 @@
+/* adamw.c: see adamw.h. */
+#include "adamw.h"
+
+#include <math.h>
+
+double clip_scale(double norm, double clip) {
+    if (clip == 0) return 1.0;
+    double scale = clip / (norm + 1e-6);
+    return scale > 1.0 ? 1.0 : scale; // a NaN norm stays NaN
+}
+
+AdamWStep adamw_step(const AdamW *o, int64_t t, double learning_rate, double norm) {
+    return (AdamWStep){
+        .learning_rate = learning_rate,
+        .beta1 = o->beta1,
+        .beta2 = o->beta2,
+        .eps = o->eps,
+        .weight_decay = o->weight_decay,
+        .correction1 = 1.0 - pow(o->beta1, (double)t),
+        .correction2 = 1.0 - pow(o->beta2, (double)t),
+        .grad_scale = clip_scale(norm, o->clip),
+    };
+}

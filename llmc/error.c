@@ -1,0 +1,61 @@
+/* error.c: see error.h. A message is formatted into one buffer and written by one call, so that the
+ * lines of several ranks do not mix. */
+#include "error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int error_rank = 0;
+static int error_ranks = 1;
+static void (*error_end)(int code) = NULL;
+static void (*error_note)(const char *message) = NULL;
+
+void error_set_rank(int rank, int size) {
+    error_rank = rank;
+    error_ranks = size;
+}
+
+void error_set_end(void (*end)(int code)) { error_end = end; }
+
+void error_set_note(void (*note)(const char *message)) { error_note = note; }
+
+/* Writes "train_gpt2: [rank R: ]<kind><message>\n" and returns where the message starts in line. */
+static const char *say(char *line, size_t size, const char *kind, const char *format, va_list args) {
+    int n = error_ranks > 1
+                ? snprintf(line, size, "train_gpt2: rank %d: %s", error_rank, kind)
+                : snprintf(line, size, "train_gpt2: %s", kind);
+    const char *message = line + n;
+    vsnprintf(line + n, size - (size_t)n - 1, format, args);
+    size_t length = strlen(line);
+    line[length] = '\n';
+    fflush(stdout);
+    for (size_t done = 0; done < length + 1;) {
+        ssize_t wrote = write(STDERR_FILENO, line + done, length + 1 - done);
+        if (wrote <= 0) break; // nobody is listening: nothing is left to do
+        done += (size_t)wrote;
+    }
+    line[length] = '\0';
+    return message;
+}
+
+void fatal(int code, const char *format, ...) {
+    char line[2048];
+    va_list args;
+    va_start(args, format);
+    say(line, sizeof line, "", format, args);
+    va_end(args);
+    if (error_end) error_end(code);
+    exit(code);
+}
+
+void warning(const char *format, ...) {
+    char line[2048];
+    va_list args;
+    va_start(args, format);
+    const char *message = say(line, sizeof line, "warning: ", format, args);
+    va_end(args);
+    if (error_note) error_note(message);
+}

@@ -1,0 +1,35 @@
+/* error.h: how the program fails. One line on stderr, one documented exit code, all ranks together.
+ *
+ * A message names what, where (file, field, rank), what was found and expected, and what to do.
+ * Anything a user can cause goes through fatal(); there is no assert on it. Lowest module: it
+ * includes nothing of the project. Next: memory.h. */
+#ifndef LLMC_ERROR_H
+#define LLMC_ERROR_H
+
+enum {
+    EXIT_DONE = 0,       // finished
+    EXIT_RUNTIME = 1,    // run-time failure: memory, disk, device, a lost rank
+    EXIT_USAGE = 2,      // the command line asks for something impossible
+    EXIT_INPUT = 3,      // an input file is not what it claims to be
+    EXIT_NONFINITE = 4,  // a loss or gradient is NaN or infinite
+    EXIT_RESUMABLE = 75, // stopped early on request; the checkpoint resumes (sysexits' EX_TEMPFAIL)
+};
+
+#define PRINTF_LIKE(string, first) __attribute__((format(printf, string, first)))
+
+/* Prints "train_gpt2: [rank R: ]message\n" to stderr and ends every rank with `code`. */
+_Noreturn void fatal(int code, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Prints "train_gpt2: [rank R: ]warning: message\n" to stderr and returns. */
+void warning(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/* From now on messages say which of `size` ranks speaks (nothing is added when size is 1). */
+void error_set_rank(int rank, int size);
+
+/* `end` is called by fatal() after its message, in place of exit(); it must end all ranks. */
+void error_set_end(void (*end)(int code));
+
+/* `note` is called by warning() with the message, for the log; NULL turns that off. */
+void error_set_note(void (*note)(const char *message));
+
+#endif

@@ -1,0 +1,61 @@
+/* memory.c: see memory.h. */
+#define _GNU_SOURCE // MAP_ANONYMOUS, madvise
+#include "memory.h"
+
+#include "error.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+size_t size_mul(size_t a, size_t b, const char *what) {
+    size_t product;
+    if (__builtin_mul_overflow(a, b, &product))
+        fatal(EXIT_USAGE, "%s: %zu times %zu does not fit in memory; choose a smaller shape", what, a,
+              b);
+    return product;
+}
+
+size_t size_add(size_t a, size_t b, const char *what) {
+    size_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        fatal(EXIT_USAGE, "%s: %zu plus %zu does not fit in memory; choose a smaller shape", what, a,
+              b);
+    return sum;
+}
+
+static void *had(void *block, size_t bytes, const char *what) {
+    if (!block)
+        fatal(EXIT_RUNTIME, "%s: no memory for %zu bytes (%.2f GB); use a smaller model or batch", what,
+              bytes, (double)bytes / 1e9);
+    return block;
+}
+
+void *memory_new(size_t count, size_t size, const char *what) {
+    size_t bytes = size_mul(count, size, what);
+    return had(calloc(bytes ? bytes : 1, 1), bytes, what);
+}
+
+void *memory_grow(void *block, size_t count, size_t size, const char *what) {
+    size_t bytes = size_mul(count, size, what);
+    return had(realloc(block, bytes ? bytes : 1), bytes, what);
+}
+
+char *memory_string(const char *text) {
+    size_t bytes = strlen(text) + 1;
+    return memcpy(memory_new(bytes, 1, "a string"), text, bytes);
+}
+
+void *memory_map(size_t bytes, const char *what) {
+    void *block = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                       -1, 0);
+    had(block == MAP_FAILED ? NULL : block, bytes, what);
+#ifdef MADV_HUGEPAGE
+    madvise(block, bytes, MADV_HUGEPAGE); // a wish: without it the program is right, only slower
+#endif
+    return block;
+}
+
+void memory_unmap(void *block, size_t bytes) {
+    if (block) munmap(block, bytes ? bytes : 1);
+}

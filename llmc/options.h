@@ -1,0 +1,64 @@
+/* options.h: the command line. One table (name, type, range, defaults, help) drives the parser, --help,
+ * the start-up table and the recorded settings.
+ *
+ * Every number is used exactly or refused with one line that names option, value, range and a remedy
+ * (EXIT_USAGE). Numbers are parsed whole: 1e4, 10k, 0.5M work where a number is meant (k and M are
+ * 1,000 and 1,000,000; an integer option takes 0.5M but not 0.5); 2x, abc, nan and "" are refused.
+ * GNU long options: --name value and --name=value; a switch is --name or --no-name. */
+#ifndef LLMC_OPTIONS_H
+#define LLMC_OPTIONS_H
+
+#include "schedule.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The values of an option that may repeat. */
+typedef struct {
+    const char **items;
+    int count;
+} StringList;
+
+typedef struct {
+    // model
+    const char *model;                               // a named shape (later also a path)
+    int64_t layers, heads, channels, seq_len, vocab; // 0: as the named shape (vocab: as the data) has it
+    // data
+    StringList data, val; // none: the built-in text; val none: val_fraction of the stream's end
+    double val_fraction;
+    bool shuffle;
+    uint64_t seed;
+    // batch
+    int64_t batch;       // B: rows of one micro-step on one rank
+    int64_t total_batch; // tokens per update
+    int64_t steps;       // updates; -1: as many as `epochs` take
+    double epochs;       // 0: as `steps` says
+    bool recompute;
+    int64_t threads; // 0: this rank's share of the cores
+    // optimizer
+    double lr, min_lr;
+    int64_t warmup;
+    int64_t decay_steps; // -1: `steps`
+    ScheduleKind schedule;
+    double beta1, beta2, eps, weight_decay, clip;
+    int64_t nonfinite_skips; // --nonfinite skip:K; 0: stop
+    bool exact;
+    // output
+    const char *out; // NULL: the next free out/run-NNNN
+    bool overwrite;
+    int64_t val_every, sample_every, sample_tokens, log_every; // 0: off
+    double temperature;
+    int64_t top_k; // 0: off
+} Settings;
+
+/* Parses the options of `train`. argv[0] is skipped. Handles --help (prints, exits 0). Values not given
+ * come from the defaults of the named model. */
+Settings options_parse(int argc, char **argv);
+
+/* Every option with its value, a line each or a JSON object's members: for the start-up table and the
+ * settings record. `given` marks those that the user set. */
+typedef void (*OptionVisitor)(void *context, const char *name, const char *value, bool quoted, bool given);
+void options_each(const Settings *settings, OptionVisitor visit, void *context);
+
+#endif

@@ -1,0 +1,25 @@
+/* schedule.c: see schedule.h. */
+#include "schedule.h"
+
+#include <math.h>
+
+#define WSD_STABLE 0.8 // share of the steps after warm-up that WSD keeps the rate at its maximum
+
+/* How far the rate has come down from max (1) to min (0) at r in [0, 1]. */
+static double height(ScheduleKind kind, double r) {
+    switch (kind) {
+    case SCHEDULE_COSINE: return 0.5 * (1.0 + cos(3.14159265358979323846 * r));
+    case SCHEDULE_LINEAR: return 1.0 - r;
+    case SCHEDULE_WSD: return r <= WSD_STABLE ? 1.0 : (1.0 - r) / (1.0 - WSD_STABLE);
+    case SCHEDULE_CONSTANT: break;
+    }
+    return 1.0;
+}
+
+double schedule_rate(const Schedule *s, int64_t i) {
+    if (i < s->warmup) return s->max * (double)(i + 1) / (double)s->warmup;
+    if (s->kind == SCHEDULE_CONSTANT) return s->max;
+    if (i > s->end) return s->min;
+    double r = s->end > s->warmup ? (double)(i - s->warmup) / (double)(s->end - s->warmup) : 0.0;
+    return s->min + height(s->kind, r) * (s->max - s->min);
+}

@@ -1,0 +1,51 @@
+/* stream.h: the tokens. Files of any kind the field uses, in name order, read as one long stream.
+ *
+ * Kinds, told apart by content, not by name: llm.c token shards (magic 20240520), NumPy .npy arrays
+ * (uint16; int32 and uint32 range-checked), raw uint16 (only for names ending in .bin), and plain
+ * text, whose tokens are its bytes. A stream is all bytes or all tokens. Files are memory-mapped and
+ * checked when opened (magic, version, count against size); token ids are checked as they are served.
+ * Whatever is wrong is fatal (EXIT_INPUT): one line with file, field, found, expected.
+ * Not here: rows and their order (rows.h). */
+#ifndef LLMC_STREAM_H
+#define LLMC_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct Stream Stream;
+
+/* Opens files, directories and globs (each entry of paths). A directory gives the data files in it;
+ * which: STREAM_TRAIN and STREAM_VAL take, where a directory's or glob's names tell ("_train_", "_val_",
+ * "train.bin", "val.bin" and the like), only their part; STREAM_ALL takes everything.
+ * Files are ordered by their name within each entry, entries in the order given. */
+typedef enum { STREAM_ALL, STREAM_TRAIN, STREAM_VAL } StreamPart;
+Stream *stream_open(const char *const *paths, int count, StreamPart part);
+
+/* Whether any of the paths (directories, globs) names a validation part of its own. */
+bool stream_has_val_part(const char *const *paths, int count);
+
+/* A stream over text in memory, which must outlive it; `name` stands for it in messages. */
+Stream *stream_of_text(const unsigned char *text, size_t bytes, const char *name);
+
+/* Tokens first .. first+count of a stream as a stream: for the train/validation split. */
+Stream *stream_slice(const Stream *stream, uint64_t first, uint64_t count);
+
+void stream_close(Stream *stream);
+
+uint64_t stream_length(const Stream *stream); // tokens
+bool stream_is_bytes(const Stream *stream);   // tokens are the bytes of text
+int stream_files(const Stream *stream);
+const char *stream_name(const Stream *stream); // a phrase: "shakespeare.txt", "10 files in data/"
+
+/* From now on an id >= vocab is fatal when it is served: file, position, id, vocabulary. */
+void stream_set_vocab(Stream *stream, int vocab);
+
+/* Tokens first .. first+count to out. first + count <= stream_length. */
+void stream_read(const Stream *stream, uint64_t first, size_t count, int32_t *out);
+
+/* A 64-bit hash of what the stream is made of (kinds, sizes, first and last tokens of each file, not
+ * their names): a resumed run compares it. */
+uint64_t stream_identity(const Stream *stream);
+
+#endif

@@ -1,0 +1,40 @@
+/* world.h: the ranks of one run. Who am I, how many are we, and small host values that all must
+ * agree on. Built with Open MPI or without; without it a world of one is all there is.
+ * Gradients do not pass here but through ops.h's reduction (which on the CPU calls
+ * world_sum_begin). */
+#ifndef LLMC_WORLD_H
+#define LLMC_WORLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    int rank, size;             // of all ranks
+    int local_rank, local_size; // of the ranks on this machine
+    const char *launcher;       // "none", "Open MPI", ...: what started us, for the start-up table
+} World;
+
+/* Joins the world that the launcher (mpirun, srun) describes in the environment, or a world of one.
+ * One process never calls MPI. Fatal (EXIT_USAGE) when a launcher asks for more ranks than this
+ * build can have. */
+World world_open(int *argc, char ***argv);
+
+/* Leaves it: all ranks together, at a normal end. */
+void world_close(void);
+
+/* All ranks wait for all. */
+void world_barrier(void);
+
+/* In place: values become the sum over ranks (for u64 modulo 2^64), the minimum, or rank 0's. */
+void world_sum_doubles(double *values, size_t count);
+void world_sum_u64(uint64_t *values, size_t count);
+void world_min_i64(int64_t *values, size_t count);
+void world_broadcast(void *bytes, size_t count, int root);
+
+/* Large sums of host memory that run while the caller computes. begin returns at once; wait ends all
+ * that were begun. Every rank begins the same ones in the same order. */
+typedef enum { WORLD_FLOAT, WORLD_DOUBLE, WORLD_INT64 } WorldType;
+void world_sum_begin(void *values, size_t count, WorldType type);
+void world_sum_wait(void);
+
+#endif

@@ -1,0 +1,141 @@
+/* test.h: the whole test framework. A test says what it proves; NaN never passes; the program ends
+ * with "name: N passed, N failed[, N skipped]" and exit code 1 when any failed.
+ *
+ *   TEST(clip_3_4, "clipping (3,4) at 1 gives (0.6,0.8): the direction stays (chapter 27.4)") {
+ *       CHECK_NEAR(g[0], 0.6, 1e-15);
+ *   }
+ *   int main(int argc, char **argv) { return test_main(argc, argv); }
+ *
+ * Run one with `test_x clip_3_4`; list all with `test_x --list`. */
+#ifndef TEST_H
+#define TEST_H
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct Test {
+    const char *name, *proves;
+    void (*run)(void);
+    struct Test *next;
+} Test;
+
+static Test *test_first, **test_last = &test_first;
+static int test_failures;            // of the running test
+static const char *test_skip_reason; // of the running test
+
+#define TEST(id, proves_)                                                                          \
+    static void test_##id(void);                                                                   \
+    __attribute__((constructor)) static void register_##id(void) {                                 \
+        static Test test = {#id, proves_, test_##id, NULL};                                        \
+        *test_last = &test;                                                                        \
+        test_last = &test.next;                                                                    \
+    }                                                                                              \
+    static void test_##id(void)
+
+/* Fails the test (and goes on) unless `condition`; the message says what was seen. */
+#define CHECK(condition, ...)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) test_fail(__FILE__, __LINE__, #condition, "" __VA_ARGS__);               \
+    } while (0)
+
+__attribute__((unused)) static void test_fail(const char *file, int line, const char *condition,
+                                              const char *format, ...) {
+    if (test_failures++ >= 10) return; // the first ten tell the story
+    va_list args;
+    va_start(args, format);
+    printf("  %s:%d: not so: %s: ", file, line, condition);
+    vprintf(format, args);
+    printf("\n");
+    va_end(args);
+}
+
+/* |got - want| <= tolerance; NaN and infinities fail. */
+#define CHECK_NEAR(got, want, tolerance)                                                           \
+    do {                                                                                           \
+        double got_ = (got), want_ = (want), tolerance_ = (tolerance);                             \
+        CHECK(fabs(got_ - want_) <= tolerance_, "got %.17g, wanted %.17g, error %.3g > %.3g", got_, \
+              want_, fabs(got_ - want_), tolerance_);                                              \
+    } while (0)
+
+#define SKIP(reason)                                                                               \
+    do {                                                                                           \
+        test_skip_reason = (reason);                                                               \
+        return;                                                                                    \
+    } while (0)
+
+/* Runs `statement` in a child process that must exit with `code` and write `text` to stderr, in one
+ * line. (After OpenMP has run, a forked child must not: keep such statements to host code.) */
+#define CHECK_FATAL(code, text, statement)                                                         \
+    do {                                                                                           \
+        int pipe_[2];                                                                              \
+        fflush(stdout);                                                                            \
+        if (pipe(pipe_) != 0) abort();                                                             \
+        pid_t child_ = fork();                                                                     \
+        if (child_ == 0) {                                                                         \
+            dup2(pipe_[1], 2);                                                                     \
+            close(pipe_[0]);                                                                       \
+            close(pipe_[1]);                                                                       \
+            statement;                                                                             \
+            _exit(0);                                                                              \
+        }                                                                                          \
+        test_expect_fatal(__FILE__, __LINE__, pipe_, child_, (code), (text));                      \
+    } while (0)
+
+__attribute__((unused)) static void test_expect_fatal(const char *file, int line, int fd[2],
+                                                      pid_t child, int code, const char *text) {
+    char said[4096];
+    size_t length = 0;
+    ssize_t n;
+    close(fd[1]);
+    while (length < sizeof said - 1 && (n = read(fd[0], said + length, sizeof said - 1 - length)) > 0)
+        length += (size_t)n;
+    said[length] = '\0';
+    close(fd[0]);
+    int status;
+    waitpid(child, &status, 0);
+    int got = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const char *end = strchr(said, '\n');
+    bool one_line = end && end[1] == '\0';
+    if (got != code || !strstr(said, text) || (code != 0 && !one_line)) {
+        test_failures++;
+        printf("  %s:%d: wanted exit %d and one line with \"%s\"; got exit %d and: %s\n", file, line,
+               code, text, got, said);
+    }
+}
+
+static int test_main(int argc, char **argv) {
+    const char *program = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
+    int passed = 0, failed = 0, skipped = 0;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (Test *test = test_first; test; test = test->next) {
+        if (argc > 1 && strcmp(argv[1], "--list") == 0) {
+            printf("%s: %s\n", test->name, test->proves);
+            continue;
+        }
+        if (argc > 1 && !strstr(test->name, argv[1])) continue;
+        test_failures = 0;
+        test_skip_reason = NULL;
+        test->run();
+        if (test_failures) {
+            failed++;
+            printf("  FAILED %s: %s\n", test->name, test->proves);
+        } else if (test_skip_reason) {
+            skipped++;
+            printf("  skipped %s: %s\n", test->name, test_skip_reason);
+        } else {
+            passed++;
+        }
+    }
+    printf("%s: %d passed, %d failed", program, passed, failed);
+    if (skipped) printf(", %d skipped", skipped);
+    printf("\n");
+    return failed != 0;
+}
+
+#endif
