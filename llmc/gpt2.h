@@ -3,103 +3,12 @@
  *
  * GPT-2 (Radford et al. 2019): learned positions, pre-LayerNorm blocks, GELU (tanh form), biases
  * everywhere, output matrix tied to the token embedding. Not here: the update (adamw.h), which rows
- * are trained on (rows.h), checkpoints. Reading order: Config, Tensor, GPT2, then gpt2.c. */
+ * are trained on (rows.h), checkpoints. Reading order: config.h, block.h, this file, then gpt2.c. */
 #ifndef LLMC_GPT2_H
 #define LLMC_GPT2_H
 
-#include "ops.h"
-
-// ---------------------------------------------------------------------------------------------
-// Shape (config.c)
-
-typedef struct {
-    int layers;   // L
-    int heads;    // NH, divides channels
-    int channels; // C
-    int seq_len;  // T, tokens a row: how many positions have an embedding
-    int vocab;    // V
-} Config;
-
-/* The shape called `name` (tiny, gpt2, gpt2-medium, gpt2-large, gpt2-xl) with V and T of its own;
- * returns false, leaving *config alone, when there is none. */
-bool config_named(const char *name, Config *config);
-
-/* NULL when the shape can be built, else why not, in words that name the option to change. */
-const char *config_problem(const Config *config);
-
-/* V rounded up to a multiple of 128. Rows V.. of wte are 0 and stay 0: never trained, sampled, saved. */
-int config_padded_vocab(const Config *config);
-
-// ---------------------------------------------------------------------------------------------
-// Tensor table (config.c): the one source for allocation, decay groups, logs and files
-
-typedef enum { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_NORMAL_RESIDUAL } Init;
-
-typedef struct {
-    char name[32];     // Hugging Face's name, e.g. "h.0.attn.c_attn.weight"
-    int dims;          // 1 or 2
-    size_t shape[2];   // (out, in), or (n); without padding
-    size_t count;      // elements without padding: a prefix of the padded tensor
-    size_t offset;     // first element in the packed buffers
-    size_t padded;     // elements it occupies there, alignment included
-    Init init;
-    bool decayed;      // dims >= 2
-    bool transposed;   // a Conv1D in Hugging Face's files: stored (in, out) there
-} Tensor;
-
-typedef struct {
-    Tensor *tensors; // wte, wpe, the 12 tensors of each block, ln_f's two
-    int count;
-    size_t elements;   // of a packed buffer: params, grads, m or v
-    size_t parameters; // the sum of counts
-    Span *spans;       // (count): the table as the backend sees it
-} TensorTable;
-
-TensorTable tensor_table_new(const Config *config);
-void tensor_table_free(TensorTable *table);
-
-/* Tensors and parameters of one decay group. */
-typedef struct {
-    int tensors;
-    size_t parameters;
-} DecayGroup;
-DecayGroup tensor_table_group(const TensorTable *table, bool decayed);
-
-/* The name of the tensor that holds packed element `index`. */
-const char *tensor_table_name_at(const TensorTable *table, size_t index);
-
-// ---------------------------------------------------------------------------------------------
-// The model in memory (gpt2.c)
-
-/* A weight and its gradient. */
-typedef struct {
-    Param *w;
-    Grad *g;
-} Weight;
-
-/* One transformer block's weights. Shapes: biases and LayerNorm (out); matrices (out, in). */
-typedef struct {
-    Weight ln1w, ln1b;     // (C)
-    Weight qkvw, qkvb;     // (3C, C), (3C)
-    Weight projw, projb;   // (C, C), (C)
-    Weight ln2w, ln2b;     // (C)
-    Weight fcw, fcb;       // (4C, C), (4C)
-    Weight fcprojw, fcprojb; // (C, 4C), (C)
-} BlockWeights;
-
-/* What backward needs to know of one block's forward. N = B*T rows. */
-typedef struct {
-    Act *ln1;                  // (N, C)
-    Stat *ln1_mean, *ln1_rstd; // (N)
-    Act *qkv;                  // (N, 3C)
-    Act *att;                  // (N, C)
-    Stat *lse;                 // (B, NH, T)
-    Act *mid;                  // (N, C) residual stream between attention and MLP
-    Act *ln2;                  // (N, C)
-    Stat *ln2_mean, *ln2_rstd; // (N)
-    Act *fc;                   // (N, 4C) before GELU
-    Act *fc_gelu;              // (N, 4C)
-} BlockActs;
+#include "block.h"
+#include "config.h"
 
 typedef struct {
     Config config;
@@ -117,16 +26,16 @@ typedef struct {
     // Activations for up to max_rows rows of seq_len tokens.
     int max_rows;
     bool recompute;    // keep only each block's input; backward runs the block's forward again
-    Act **residual;    // (L+1) of (N, C): what enters block l; the last leaves the model
-    BlockActs *acts;   // (L); with recompute all share one block's memory
+    Act **residual;    // (L+1) of (N, C): what enters block l; the last leaves the last block
+    BlockActs *acts;   // (L); with recompute, or without training, all share one block's memory
+    Act **cache;       // (L) of (seq_len, 3C): queries, keys and values of a text being generated
     Act *lnf;          // (N, C)
     Stat *lnf_mean, *lnf_rstd; // (N)
 
     // Scratch of backward and classifier.
-    Act *dresidual; // (N, C) gradient of the residual stream
-    Act *dnormed;   // (N, C)
-    Act *dwide;     // (N, 4C)
-    Act *logits;    // (classifier_chunk, Vp)
+    Act *dresidual;       // (N, C) gradient of the residual stream
+    BlockScratch scratch; // narrow is also the gradient of lnf
+    Act *logits;          // (classifier_chunk, Vp)
 
     void *memory; // the arena that all of the above is carved from
     size_t bytes;
@@ -167,6 +76,13 @@ void gpt2_backward(GPT2 *model, Stat *losses, const Id *ids, const Id *targets, 
 
 /* Calls `ready` for every bucket in backward's order: for a rank without a unit. */
 void gpt2_each_bucket(const GPT2 *model, BucketReady ready, void *context);
+
+/* Generation, one row of text. Runs n new tokens that follow `past` earlier ones, whose keys and values
+ * are in the cache; n is 1 unless past is 0. past + n <= seq_len. Uses the memory of gpt2_forward. */
+void gpt2_extend(GPT2 *model, const Id *ids, int n, int past);
+
+/* After gpt2_extend: the logits (V) of its last new token. */
+void gpt2_logits(GPT2 *model, float *logits, int n);
 
 /* Floating point operations per token of forward and backward: 6 per weight of a matrix (the tied one
  * once), and 12 L C T / 2 for causal attention (Kaplan et al. 2020; PaLM, appendix B). */

@@ -14,18 +14,6 @@ typedef real Param, Act, Grad, Stat, State;
 typedef int32_t Id;
 #define OPS_BACKEND
 #include "../ops.h"
-
-/* A parallel loop where OpenMP is present; the same loop, in order, where it is not. Iterations must
- * be independent: each result element is computed by exactly one iteration, in a fixed order, which
- * is why the number of threads cannot change a bit. */
-#ifdef _OPENMP
-#include <omp.h>
-#define PARALLEL_FOR _Pragma("omp parallel for schedule(static)")
-#else
-static inline int omp_get_max_threads(void) { return 1; }
-static inline int omp_get_thread_num(void) { return 0; }
-static inline int omp_get_num_threads(void) { return 1; }
-#define PARALLEL_FOR
-#endif
+#include "../parallel.h"
 
 #endif
