@@ -1,0 +1,56 @@
+/* json_read.h: reads JSON (RFC 8259), strictly: a text is hostile until it has been checked.
+ *
+ * Refused beyond the grammar: duplicate names, nesting deeper than 64, text that is not UTF-8, lone
+ * surrogates, \u0000 (strings here end with 0) and numbers too large for a double. Memory grows
+ * with what was really read, never with a number that the text names. Writing JSON needs no module.
+ */
+#ifndef LLMC_JSON_READ_H
+#define LLMC_JSON_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum {
+    JSON_NULL,
+    JSON_FALSE,
+    JSON_TRUE,
+    JSON_NUMBER,
+    JSON_STRING,
+    JSON_ARRAY,
+    JSON_OBJECT,
+} JsonKind;
+
+typedef struct Json {
+    JsonKind kind;
+    const char *name; // of a member of an object, else NULL
+    const char *text; // a string, decoded
+    double number;
+    int64_t integer;                 // of a number that is one
+    bool is_integer;                 // spelled without fraction and exponent, and within 64 bits
+    size_t count;                    // of an array or object
+    const struct Json *first, *next; // the first element inside; the next beside
+} Json;
+
+enum { JSON_PROBLEM = 200 };
+
+/* The value that `text` spells; json_free releases it. NULL when it spells none: then problem (of
+ * JSON_PROBLEM bytes) says where and why: "line 3, column 7: a comma before the end of an array".
+ */
+const Json *json_read(const char *text, size_t bytes, char *problem);
+void json_free(const Json *root);
+
+/* The member of an object called `name`, or NULL; also NULL where `value` is NULL or no object. */
+const Json *json_member(const Json *value, const char *name);
+
+/* True, with *out set, when `value` (which may be NULL) is a whole number from `least` to `most`.
+ */
+bool json_integer(const Json *value, int64_t least, int64_t most, int64_t *out);
+
+/* Whether `value` (which may be NULL) is the string `text`. */
+bool json_is(const Json *value, const char *text);
+
+/* What kind of value this is, in words for a message; "nothing" for NULL. */
+const char *json_kind(const Json *value);
+
+#endif
