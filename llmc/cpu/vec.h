@@ -1,0 +1,126 @@
+/* vec.h: vectors of `real`, as wide as the target's registers, on the vector extensions that gcc and
+ * clang share: one source for AVX-512, AVX, SSE2 and NEON, float and double. Arithmetic is written
+ * with the operators of C; here is what those lack: loads and stores, reductions, selection, exp.
+ *
+ * Every operation works lane by lane, so an element's result does not depend on its neighbours, nor
+ * on whether it was in a full vector or in a row's tail. No C library call, no global state.
+ * Next: gelu.c for a small user, attention_tiles.h for a demanding one. */
+#ifndef LLMC_VEC_H
+#define LLMC_VEC_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "cpu.h"
+
+#if defined(__AVX512F__)
+#define VEC_BYTES 64
+#elif defined(__AVX__)
+#define VEC_BYTES 32
+#else
+#define VEC_BYTES 16
+#endif
+
+/* A signed integer as wide as a real, and the number of lanes. */
+typedef __typeof__(_Generic((real)0, float: (int32_t)0, double: (int64_t)0)) real_bits;
+enum { VEC = VEC_BYTES / sizeof(real) };
+
+typedef real vec __attribute__((vector_size(VEC_BYTES)));
+typedef real_bits vec_bits __attribute__((vector_size(VEC_BYTES))); // masks: each lane 0 or -1
+typedef real vec_memory __attribute__((vector_size(VEC_BYTES), aligned(sizeof(real)), may_alias));
+
+/* A constant that depends on the precision. */
+#define REAL_PICK(for_float, for_double) ((real)(sizeof(real) == 4 ? (for_float) : (for_double)))
+
+/* ---- memory: any address of a real will do -------------------------------------------------- */
+static inline vec vec_load(const real *p) {
+    return *(const vec_memory *)p;
+}
+
+static inline void vec_store(real *p, vec v) {
+    *(vec_memory *)p = v;
+}
+
+/* The first min(n, VEC) lanes from and to memory; the other lanes are 0, and nothing beyond is
+ * touched. A loop over a row of n needs no other tail:
+ *     for (size_t i = 0; i < n; i += VEC) vec_store_n(out + i, f(vec_load_n(in + i, n - i)), n - i); */
+static inline vec vec_load_n(const real *p, size_t n) {
+    if (n >= VEC) return vec_load(p);
+    vec v = {0};
+    memcpy(&v, p, n * sizeof(real));
+    return v;
+}
+
+static inline void vec_store_n(real *p, vec v, size_t n) {
+    if (n >= VEC) vec_store(p, v);
+    else memcpy(p, &v, n * sizeof(real));
+}
+
+static inline vec vec_set1(real x) {
+    return x - (vec){0}; // x - 0 is x, whatever x
+}
+
+/* ---- lanes ---------------------------------------------------------------------------------- */
+/* where ? a : b, lane by lane. */
+static inline vec vec_select(vec_bits where, vec a, vec b) {
+    return (vec)((where & (vec_bits)a) | (~where & (vec_bits)b));
+}
+
+/* The larger of each pair of lanes. A NaN may be lost: whoever needs it must meet it elsewhere. */
+static inline vec vec_larger(vec a, vec b) {
+    return vec_select((vec_bits)(a > b), a, b);
+}
+
+/* The sum over the lanes, halves first: ((0+4)+(2+6))+((1+5)+(3+7)) for eight. */
+static inline real vec_sum(vec v) {
+    real lane[VEC];
+    vec_store(lane, v);
+    for (int half = VEC / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    return lane[0];
+}
+
+/* The largest lane; NaN as in vec_larger. */
+static inline real vec_max(vec v) {
+    real max = v[0];
+    for (int i = 1; i < VEC; i++) max = v[i] > max ? v[i] : max;
+    return max;
+}
+
+/* ---- exp ------------------------------------------------------------------------------------ */
+/* e^x within 2 ulp. Underflow is abrupt: below ln of the smallest normal number (about -87 in float,
+ * -708 in double) the result is 0, which keeps denormal numbers, and their slowness, out of softmax.
+ * Above ln of the largest it is Inf. NaN gives NaN.
+ *
+ * x = n ln 2 + r, |r| <= ln 2 / 2; e^r by Taylor's series up to the term below half an ulp; then n
+ * is added to the exponent. Adding 1.5 * 2^(mantissa bits) rounds to an integer and leaves that
+ * integer in the low bits. ln 2 comes in two parts, the first with zeros at its end, so that its
+ * product with n is exact. */
+static inline vec vec_exp(vec x) {
+    static const double taylor[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
+                                    1.0 / 362880,     1.0 / 40320,     1.0 / 5040,     1.0 / 720,
+                                    1.0 / 120,        1.0 / 24,        1.0 / 6,        1.0 / 2,
+                                    1.0,              1.0};
+    enum { TERMS = sizeof taylor / sizeof *taylor, MANTISSA = sizeof(real) == 4 ? 23 : 52 };
+    const real rounder = REAL_PICK(0x1.8p23, 0x1.8p52);
+    const real ln2_high = REAL_PICK(0x1.62ep-1, 0x1.62e42fefap-1);
+    const real ln2_low = REAL_PICK(0x1.0bfbe8e7bcd5ep-15, 0x1.cf79abc9e3b3ap-40);
+    const real lowest = REAL_PICK(-87.33, -708.39);
+    const real highest = REAL_PICK(88.722839, 709.782712893383996);
+
+    vec shifted = x * (real)M_LOG2E + rounder;
+    vec n = shifted - rounder;
+    vec r = (x - n * ln2_high) - n * ln2_low;
+    vec power = vec_set1(0);
+#pragma GCC unroll 16
+    for (int i = REAL_PICK(6, 0); i < TERMS; i++) power = power * r + (real)taylor[i];
+    vec e = (vec)((vec_bits)power + ((vec_bits)shifted << MANTISSA));
+
+    vec beyond = vec_select((vec_bits)(x > highest), vec_set1((real)INFINITY), x - x); // NaN or Inf
+    beyond = vec_select((vec_bits)(x < lowest), vec_set1(0), beyond);
+    return vec_select((vec_bits)(x >= lowest) & (vec_bits)(x <= highest), e, beyond);
+}
+
+#endif
