@@ -6,9 +6,7 @@
 
 static const double ULP = sizeof(real) == 4 ? 0x1p-23 : 0x1p-52; // of 1
 
-static real exp_of(real x) {
-    return vec_exp(vec_set1(x))[0];
-}
+static real exp_of(real x) { return vec_exp(vec_set1(x))[0]; }
 
 static long double exact_gelu(long double x) {
     long double u = sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x);
@@ -126,6 +124,4 @@ TEST(gelu_far, "far out GELU is x or 0, its gradient 1 or 0, and NaN stays NaN")
     CHECK(!isfinite(gelu_of(INFINITY)) && !isfinite(gelu_grad_of(INFINITY)));
 }
 
-int main(int argc, char **argv) {
-    return test_main(argc, argv);
-}
+int main(int argc, char **argv) { return test_main(argc, argv); }

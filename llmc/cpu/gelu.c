@@ -1,7 +1,7 @@
 /* gelu.c: GELU in the tanh form of Hendrycks and Gimpel 2016 (GPT-2's "gelu_new"),
  *     gelu(x) = x/2 (1 + tanh(u)),  u = sqrt(2/pi) (x + 0.044715 x^3),
- * computed as x sigmoid(2u), the same function: (1 + tanh(u)) / 2 = 1 / (1 + e^-2u). That form needs
- * one exp and loses nothing where tanh(u) is near -1. */
+ * computed as x sigmoid(2u), the same function: (1 + tanh(u)) / 2 = 1 / (1 + e^-2u). That form
+ * needs one exp and loses nothing where tanh(u) is near -1. */
 #include "gelu.h"
 
 #include "vec.h"
@@ -21,7 +21,7 @@ void gelu_row(real *out, const real *pre, size_t n) {
  *   gelu  = x s
  *   gelu' = s + x s' = s + x s (1 - s) (2u)',  1 - s = e s,  (2u)' = SLOPE + 3 CUBIC x^2 */
 void gelu_grad_row(real *dx, const real *pre, size_t n) {
-    const vec most = vec_set1(80); // keeps e finite, so that e s is 1 and not Inf * 0; e^-80 counts 0
+    const vec most = vec_set1(80); // e stays finite, so that e s is 1 there, and not Inf times 0
     for (size_t i = 0; i < n; i += VEC) {
         vec x = vec_load_n(pre + i, n - i);
         vec minus_2u = -x * (SLOPE + CUBIC * x * x);

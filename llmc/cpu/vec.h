@@ -1,6 +1,7 @@
-/* vec.h: vectors of `real`, as wide as the target's registers, on the vector extensions that gcc and
- * clang share: one source for AVX-512, AVX, SSE2 and NEON, float and double. Arithmetic is written
- * with the operators of C; here is what those lack: loads and stores, reductions, selection, exp.
+/* vec.h: vectors of `real`, as wide as the target's registers, on the vector extensions that gcc
+ * and clang share: one source for AVX-512, AVX, SSE2 and NEON, float and double. Arithmetic is
+ * written with the operators of C; here is what those lack: loads and stores, reductions,
+ * selection, exp.
  *
  * Every operation works lane by lane, so an element's result does not depend on its neighbours, nor
  * on whether it was in a full vector or in a row's tail. No C library call, no global state.
@@ -23,29 +24,26 @@
 #define VEC_BYTES 16
 #endif
 
-/* A signed integer as wide as a real, and the number of lanes. */
-typedef __typeof__(_Generic((real)0, float: (int32_t)0, double: (int64_t)0)) real_bits;
+/* An unsigned integer as wide as a real, and the number of lanes. */
+typedef __typeof__(_Generic((real)0, float : (uint32_t)0, double : (uint64_t)0)) real_bits;
 enum { VEC = VEC_BYTES / sizeof(real) };
 
 typedef real vec __attribute__((vector_size(VEC_BYTES)));
-typedef real_bits vec_bits __attribute__((vector_size(VEC_BYTES))); // masks: each lane 0 or -1
+typedef real_bits vec_bits __attribute__((vector_size(VEC_BYTES))); // masks: each lane 0 or ~0
 typedef real vec_memory __attribute__((vector_size(VEC_BYTES), aligned(sizeof(real)), may_alias));
 
 /* A constant that depends on the precision. */
 #define REAL_PICK(for_float, for_double) ((real)(sizeof(real) == 4 ? (for_float) : (for_double)))
 
 /* ---- memory: any address of a real will do -------------------------------------------------- */
-static inline vec vec_load(const real *p) {
-    return *(const vec_memory *)p;
-}
+static inline vec vec_load(const real *p) { return *(const vec_memory *)p; }
 
-static inline void vec_store(real *p, vec v) {
-    *(vec_memory *)p = v;
-}
+static inline void vec_store(real *p, vec v) { *(vec_memory *)p = v; }
 
 /* The first min(n, VEC) lanes from and to memory; the other lanes are 0, and nothing beyond is
  * touched. A loop over a row of n needs no other tail:
- *     for (size_t i = 0; i < n; i += VEC) vec_store_n(out + i, f(vec_load_n(in + i, n - i)), n - i); */
+ *     for (size_t i = 0; i < n; i += VEC) vec_store_n(out + i, f(vec_load_n(in + i, n - i)), n -
+ * i); */
 static inline vec vec_load_n(const real *p, size_t n) {
     if (n >= VEC) return vec_load(p);
     vec v = {0};
@@ -54,8 +52,10 @@ static inline vec vec_load_n(const real *p, size_t n) {
 }
 
 static inline void vec_store_n(real *p, vec v, size_t n) {
-    if (n >= VEC) vec_store(p, v);
-    else memcpy(p, &v, n * sizeof(real));
+    if (n >= VEC)
+        vec_store(p, v);
+    else
+        memcpy(p, &v, n * sizeof(real));
 }
 
 static inline vec vec_set1(real x) {
@@ -69,9 +69,7 @@ static inline vec vec_select(vec_bits where, vec a, vec b) {
 }
 
 /* The larger of each pair of lanes. A NaN may be lost: whoever needs it must meet it elsewhere. */
-static inline vec vec_larger(vec a, vec b) {
-    return vec_select((vec_bits)(a > b), a, b);
-}
+static inline vec vec_larger(vec a, vec b) { return vec_select((vec_bits)(a > b), a, b); }
 
 /* The sum over the lanes, halves first: ((0+4)+(2+6))+((1+5)+(3+7)) for eight. */
 static inline real vec_sum(vec v) {
@@ -90,19 +88,29 @@ static inline real vec_max(vec v) {
 }
 
 /* ---- exp ------------------------------------------------------------------------------------ */
-/* e^x within 2 ulp. Underflow is abrupt: below ln of the smallest normal number (about -87 in float,
- * -708 in double) the result is 0, which keeps denormal numbers, and their slowness, out of softmax.
- * Above ln of the largest it is Inf. NaN gives NaN.
+/* e^x within 2 ulp. Underflow is abrupt: below ln of the smallest normal number (about -87 in
+ * float, -708 in double) the result is 0, which keeps denormal numbers, and their slowness, out of
+ * softmax. Above ln of the largest it is Inf. NaN gives NaN.
  *
  * x = n ln 2 + r, |r| <= ln 2 / 2; e^r by Taylor's series up to the term below half an ulp; then n
  * is added to the exponent. Adding 1.5 * 2^(mantissa bits) rounds to an integer and leaves that
  * integer in the low bits. ln 2 comes in two parts, the first with zeros at its end, so that its
  * product with n is exact. */
 static inline vec vec_exp(vec x) {
-    static const double taylor[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
-                                    1.0 / 362880,     1.0 / 40320,     1.0 / 5040,     1.0 / 720,
-                                    1.0 / 120,        1.0 / 24,        1.0 / 6,        1.0 / 2,
-                                    1.0,              1.0};
+    static const double taylor[] = {1.0 / 6227020800,
+                                    1.0 / 479001600,
+                                    1.0 / 39916800,
+                                    1.0 / 3628800,
+                                    1.0 / 362880,
+                                    1.0 / 40320,
+                                    1.0 / 5040,
+                                    1.0 / 720,
+                                    1.0 / 120,
+                                    1.0 / 24,
+                                    1.0 / 6,
+                                    1.0 / 2,
+                                    1.0,
+                                    1.0};
     enum { TERMS = sizeof taylor / sizeof *taylor, MANTISSA = sizeof(real) == 4 ? 23 : 52 };
     const real rounder = REAL_PICK(0x1.8p23, 0x1.8p52);
     const real ln2_high = REAL_PICK(0x1.62ep-1, 0x1.62e42fefap-1);
