@@ -1,0 +1,45 @@
+/* output.h: files that are whole or absent. A directory of files (a checkpoint) or one file is
+ * written under NAME.tmp, every file and directory is synced to the disk, and then it is renamed to
+ * NAME: who finds NAME finds all of it, whenever the machine or the program stopped.
+ *
+ * Every failure removes NAME.tmp and is fatal (EXIT_RUNTIME, naming file and reason). All changes
+ * that this program makes to a disk, but for its logs, are made here. Not here: reading (io.h). */
+#ifndef LLMC_OUTPUT_H
+#define LLMC_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct Output Output;
+typedef struct OutputFile OutputFile;
+
+typedef enum { OUTPUT_FILE, OUTPUT_DIRECTORY } OutputKind;
+
+/* Begins `name`. What an interrupted attempt has left under NAME.tmp is removed. A file may exist
+ * already and will be replaced; a directory may not. */
+Output *output_begin(const char *name, OutputKind kind);
+
+/* The file to write: `file` in the directory, or with NULL the one file itself. Any number of
+ * files, one after the other. */
+OutputFile *output_open(Output *output, const char *file);
+void output_write(OutputFile *file, const void *data, size_t bytes);
+void output_print(OutputFile *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* What was written so far: bytes and their checksum (checksum.h). */
+typedef struct {
+    uint64_t bytes, sum;
+} FileSum;
+FileSum output_sum(const OutputFile *file);
+
+/* Syncs and closes a file. */
+FileSum output_close(OutputFile *file);
+
+/* Renames NAME.tmp to NAME: now it is there. */
+void output_commit(Output *output);
+
+/* Removes a directory of plain files that output_commit made: first renamed to NAME.tmp, so that it
+ * is never seen half gone. Returns 0 or an errno. */
+int output_remove(const char *name);
+
+#endif

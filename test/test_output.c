@@ -1,0 +1,184 @@
+/* test_output.c: what output.h writes is whole or absent, whichever file call fails, and wherever
+ * the process is killed. */
+#include "../llmc/output.h"
+
+#include "../llmc/checksum.h"
+#include "../llmc/error.h"
+#include "faults.h"
+#include "test.h"
+
+static char scratch[] = "/tmp/test_output_XXXXXX";
+static unsigned char large[3 * (1 << 20) + 77]; // several buffers
+
+static void write_directory(const char *name) {
+    Output *output = output_begin(name, OUTPUT_DIRECTORY);
+    OutputFile *file = output_open(output, "large");
+    output_write(file, large, 1000);
+    output_write(file, large + 1000, sizeof large - 1000);
+    FileSum sum = output_close(file);
+    file = output_open(output, "sums");
+    output_print(file, "%llu %016llx\n", (unsigned long long)sum.bytes,
+                 (unsigned long long)sum.sum);
+    output_close(file);
+    output_commit(output);
+}
+
+static void write_file(const char *name, const char *text) {
+    Output *output = output_begin(name, OUTPUT_FILE);
+    OutputFile *file = output_open(output, NULL);
+    output_print(file, "%s", text);
+    output_close(file);
+    output_commit(output);
+}
+
+/* "<scratch>/name", kept until the end. */
+static const char *in_scratch(const char *name) {
+    static char paths[32][64];
+    static int count;
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", scratch, name);
+    for (int i = 0; i < count; i++)
+        if (strcmp(paths[i], path) == 0) return paths[i];
+    return strcpy(paths[count++], path);
+}
+
+/* The first bytes of a file as a string; "" when there is none. */
+static const char *content(const char *path) {
+    static char text[256];
+    FILE *file = fopen(path, "rb");
+    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    text[n] = '\0';
+    if (file) fclose(file);
+    return text;
+}
+
+static bool exists(const char *path) { return access(path, F_OK) == 0; }
+
+/* Whether `name` holds all that write_directory wrote. */
+static bool is_whole(const char *name) {
+    char path[300], want[64];
+    snprintf(want, sizeof want, "%zu %016llx\n", sizeof large,
+             (unsigned long long)checksum_of(large, sizeof large));
+    snprintf(path, sizeof path, "%s/sums", name);
+    if (strcmp(content(path), want) != 0) return false;
+    snprintf(path, sizeof path, "%s/large", name);
+    struct stat status;
+    return stat(path, &status) == 0 && status.st_size == (off_t)sizeof large;
+}
+
+/* Runs write_directory in a process whose at-th file call misbehaves. Returns its exit code, or 128
+ * + the signal that killed it. */
+static int run_with_fault(const char *name, long at, FaultKind kind) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stderr)) _exit(99);
+        faults_arm(at, kind);
+        write_directory(name);
+        _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void setup(void) {
+    static bool done;
+    if (done) return;
+    done = true;
+    CHECK(mkdtemp(scratch) != NULL);
+    for (size_t i = 0; i < sizeof large; i++) large[i] = (unsigned char)(i * i >> 7);
+}
+
+TEST(whole, "a directory appears with all its files and their sums") {
+    setup();
+    const char *name = in_scratch("whole");
+    write_directory(name);
+    CHECK(is_whole(name));
+    CHECK(!exists(in_scratch("whole.tmp")));
+    CHECK(output_remove(name) == 0 && !exists(name) && !exists(in_scratch("whole.tmp")));
+}
+
+TEST(running_sum, "the sum so far counts what still waits in the buffer") {
+    setup();
+    Output *output = output_begin(in_scratch("sum"), OUTPUT_FILE);
+    OutputFile *file = output_open(output, NULL);
+    output_write(file, "abc", 3);
+    CHECK(output_sum(file).sum == checksum_of("abc", 3) && output_sum(file).bytes == 3);
+    output_write(file, "d", 1);
+    CHECK(output_close(file).sum == checksum_of("abcd", 4));
+    output_commit(output);
+    CHECK(strcmp(content(in_scratch("sum")), "abcd") == 0);
+}
+
+TEST(nth_call_fails,
+     "whichever call fails, with EIO or a full disk: exit 1, no directory, no rest") {
+    setup();
+    const char *name = in_scratch("nth");
+    faults_arm(0, FAULT_NONE);
+    write_directory(name);
+    long calls = faults_calls;
+    CHECK(calls >= 12, "%ld calls: mkdir, 2 opens, writes, fsyncs, the rename, the parent", calls);
+    CHECK(output_remove(name) == 0);
+    for (FaultKind kind = FAULT_IO; kind <= FAULT_FULL; kind++)
+        for (long at = 1; at <= calls; at++) {
+            int code = run_with_fault(name, at, kind);
+            CHECK(code == EXIT_RUNTIME, "%s at call %ld: exit %d", fault_names[kind], at, code);
+            bool renamed = at > calls - 2; // only the sync of the parent can fail after the rename
+            CHECK(renamed ? is_whole(name) : !exists(name), "%s at %ld", fault_names[kind], at);
+            CHECK(!exists(in_scratch("nth.tmp")), "%s at %ld", fault_names[kind], at);
+            CHECK(output_remove(name) == 0 || !renamed);
+        }
+}
+
+TEST(killed, "killed before any call: absent or whole, and the next attempt cleans up") {
+    setup();
+    const char *name = in_scratch("killed");
+    int code = 137;
+    for (long at = 1; code == 137; at++) {
+        code = run_with_fault(name, at, FAULT_KILL);
+        CHECK(code == 137 || code == 0, "exit %d", code);
+        CHECK(!exists(name) || is_whole(name), "killed at call %ld", at);
+        if (exists(name)) CHECK(output_remove(name) == 0);
+        write_directory(name);
+        CHECK(is_whole(name) && !exists(in_scratch("killed.tmp")));
+        CHECK(output_remove(name) == 0);
+    }
+}
+
+TEST(short_writes, "a system that writes only half of what it is given changes nothing") {
+    setup();
+    const char *name = in_scratch("short");
+    CHECK(run_with_fault(name, 1, FAULT_SHORT_WRITE) == 0);
+    CHECK(is_whole(name));
+}
+
+TEST(replaced, "a single file is replaced as a whole") {
+    setup();
+    const char *name = in_scratch("file");
+    write_file(name, "old");
+    write_file(name, "new and longer");
+    CHECK(strcmp(content(name), "new and longer") == 0);
+    CHECK(!exists(in_scratch("file.tmp")));
+}
+
+TEST(refusals, "an existing directory and a missing parent are one line each") {
+    setup();
+    CHECK(mkdir(in_scratch("there"), 0777) == 0);
+    CHECK_FATAL(EXIT_RUNTIME, "exists already",
+                output_begin(in_scratch("there"), OUTPUT_DIRECTORY));
+    CHECK_FATAL(EXIT_RUNTIME, "cannot make the directory: No such file",
+                output_begin(in_scratch("a/b"), OUTPUT_DIRECTORY));
+    CHECK_FATAL(EXIT_RUNTIME, "cannot rename", {
+        Output *output = output_begin(in_scratch("there"), OUTPUT_FILE);
+        output_close(output_open(output, NULL));
+        output_commit(output);
+    });
+}
+
+int main(int argc, char **argv) {
+    int code = test_main(argc, argv);
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf %s", scratch);
+    return system(command) != 0 || code;
+}
