@@ -55,7 +55,7 @@ run: train_gpt2 ## build, then train the tiny model on the built-in text and let
 setup: ## install what the tests use beside the compiler (Open MPI, gnuplot)
 	$(Q)sh dev/setup.sh
 
-test: train_gpt2 $(tests) ## build and run every test
+test: $(BUILD)/train_gpt2 $(tests) ## build and run every test
 	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(scripts)
 
 lint: ## includes point one way; formatting; no fast-math

@@ -48,6 +48,7 @@ typedef struct {
     const char *out; // NULL: the next free out/run-NNNN
     bool overwrite;
     int64_t val_every, sample_every, sample_tokens, log_every; // 0: off
+    int64_t val_tokens; // validation targets, rounded up to whole rows; 0: all
     double temperature;
     int64_t top_k; // 0: off
 } Settings;

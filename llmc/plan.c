@@ -1,0 +1,183 @@
+/* plan.c: see plan.h. */
+#include "plan.h"
+
+#include "error.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef long long wide; // for printf
+
+// ---------------------------------------------------------------------------------------------
+// Deriving
+
+/* The value an option gives, or the named shape's own when it was not given (0). */
+static int given_or(int64_t given, int own) { return given ? (int)given : own; }
+
+Config plan_config(const Settings *s, const Dataset *data) {
+    Config config;
+    if (!config_named(s->model, &config))
+        fatal(EXIT_USAGE,
+              "--model %s is not a shape this program knows; use tiny, gpt2, gpt2-medium, gpt2-large or "
+              "gpt2-xl",
+              s->model);
+    config.layers = given_or(s->layers, config.layers);
+    config.heads = given_or(s->heads, config.heads);
+    config.channels = given_or(s->channels, config.channels);
+    config.seq_len = given_or(s->seq_len, config.seq_len);
+    config.vocab = given_or(s->vocab, dataset_vocab(data));
+    const char *problem = config_problem(&config);
+    if (problem)
+        fatal(EXIT_USAGE, "%s (this shape: %d layers, %d heads, %d channels, rows of %d tokens)", problem,
+              config.layers, config.heads, config.channels, config.seq_len);
+    return config;
+}
+
+static int64_t rows_per_update(int64_t total, int64_t T) {
+    if (total % T == 0) return total / T;
+    int64_t below = total / T * T;
+    if (below == 0)
+        fatal(EXIT_USAGE,
+              "--total-batch %lld is less than one row of %lld tokens; the nearest valid total is %lld",
+              (wide)total, (wide)T, (wide)T);
+    fatal(EXIT_USAGE,
+          "--total-batch %lld is not a whole number of rows of %lld tokens (--seq-len); the nearest valid "
+          "totals are %lld and %lld",
+          (wide)total, (wide)T, (wide)below, (wide)(below + T));
+}
+
+static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+static int64_t steps_of(const Settings *s, const Rows *train, int64_t rows) {
+    if (s->steps >= 0) return s->steps;
+    double steps = ceil(s->epochs * (double)train->rows / (double)rows);
+    if (!(steps >= 1 && steps < 9e15))
+        fatal(EXIT_USAGE, "--epochs %g of %lld rows make %g updates; use --steps", s->epochs,
+              (wide)train->rows, steps);
+    return (int64_t)steps;
+}
+
+static uint64_t val_rows(const Settings *s, const Rows *val) {
+    if (!val || s->val_every == 0) return 0;
+    if (s->val_tokens == 0 || (uint64_t)s->val_tokens >= val->targets) return val->rows;
+    return (uint64_t)divide_up(s->val_tokens, val->seq_len);
+}
+
+Plan plan_make(const Settings *s, const Config *config, const World *world, const Rows *train,
+               const Rows *val) {
+    Plan plan = {.config = *config, .B = (int)s->batch, .T = config->seq_len};
+    plan.rows = rows_per_update(s->total_batch, plan.T);
+    if (plan.B > plan.rows) plan.B = (int)plan.rows; // a unit cannot have more rows than the update
+    plan.units = divide_up(plan.rows, plan.B);
+    plan.most = divide_up(plan.units, world->size);
+    plan.least = plan.units / world->size;
+    plan.steps = steps_of(s, train, plan.rows);
+    plan.schedule = (Schedule){.kind = s->schedule,
+                               .max = s->lr,
+                               .min = s->min_lr,
+                               .warmup = s->warmup,
+                               .end = s->decay_steps >= 0 ? s->decay_steps : plan.steps};
+    plan.val_rows = val_rows(s, val);
+    return plan;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Printing
+
+/* 1234567 as "1,234,567", in one of a few static buffers. */
+static const char *grouped(uint64_t value) {
+    static char buffers[8][32];
+    static int next;
+    char *end = buffers[next++ % 8] + 31;
+    *end = '\0';
+    for (int digits = 0; digits == 0 || value > 0; digits++, value /= 10) {
+        if (digits > 0 && digits % 3 == 0) *--end = ',';
+        *--end = (char)('0' + value % 10);
+    }
+    return end;
+}
+
+static void print_model(const Plan *plan) {
+    const Config *c = &plan->config;
+    TensorTable table = tensor_table_new(c);
+    DecayGroup decayed = tensor_table_group(&table, true), others = tensor_table_group(&table, false);
+    printf("model      %d layers, %d heads, %d channels, rows of %d tokens, vocabulary %s (%s in memory)\n",
+           c->layers, c->heads, c->channels, c->seq_len, grouped((uint64_t)c->vocab),
+           grouped((uint64_t)config_padded_vocab(c)));
+    printf("           %s parameters\n", grouped(table.parameters));
+    printf("           num decayed parameter tensors: %d, with %s parameters\n", decayed.tensors,
+           grouped(decayed.parameters));
+    printf("           num non-decayed parameter tensors: %d, with %s parameters\n", others.tensors,
+           grouped(others.parameters));
+    tensor_table_free(&table);
+}
+
+static void print_data(const Plan *plan, const Dataset *data, const Rows *train) {
+    printf("data       %s: %s targets an epoch, in %s rows%s\n", stream_name(data->train),
+           grouped(train->targets), grouped(train->rows), train->shuffle ? ", shuffled" : ", in order");
+    if (plan->val_rows == 0) {
+        printf("           no validation\n");
+        return;
+    }
+    printf("           validation on %s rows of %s\n", grouped(plan->val_rows), stream_name(data->val));
+}
+
+static void print_update(const Plan *plan, const World *world, const Rows *train) {
+    uint64_t total = (uint64_t)plan->rows * (uint64_t)plan->T;
+    printf("update     %s tokens = %s rows of %d = %s units of %d rows, over %d rank%s\n", grouped(total),
+           grouped((uint64_t)plan->rows), plan->T, grouped((uint64_t)plan->units), plan->B, world->size,
+           world->size == 1 ? "" : "s");
+    if (plan->rows % plan->B)
+        printf("           the last unit has %d rows\n", (int)(plan->rows % plan->B));
+    if (plan->most != plan->least)
+        printf("           ranks 0..%d take %s units each, the others %s\n",
+               (int)(plan->units % world->size - 1), grouped((uint64_t)plan->most),
+               grouped((uint64_t)plan->least));
+    else
+        printf("           every rank takes %s units\n", grouped((uint64_t)plan->most));
+    double epochs = (double)plan->steps * (double)plan->rows / (double)train->rows;
+    printf("run        %s updates, %s tokens, %.3g epochs\n", grouped((uint64_t)plan->steps),
+           grouped((uint64_t)plan->steps * total), epochs);
+}
+
+static void print_memory(const Plan *plan, const Settings *s, const World *world) {
+    MemoryPlan m = gpt2_memory(&plan->config, plan->B, s->recompute, true);
+    size_t sums = 0;
+    TensorTable table = tensor_table_new(&plan->config);
+    sums = reduction_bytes(table.elements, s->exact, (int)plan->most, world->size);
+    tensor_table_free(&table);
+    size_t all = m.params + m.grads + m.optimizer + m.activations + m.scratch + sums;
+    printf("memory     %.1f MB a rank: weights %.1f, gradients %.1f, optimizer %.1f, activations %.1f, "
+           "scratch %.1f\n",
+           (double)all / 1e6, (double)m.params / 1e6, (double)(m.grads + sums) / 1e6,
+           (double)m.optimizer / 1e6, (double)m.activations / 1e6, (double)m.scratch / 1e6);
+}
+
+/* Prints one setting, breaking the line before column 100. context: the column. */
+static void print_setting(void *context, const char *name, const char *value, bool quoted, bool given) {
+    int *column = context;
+    (void)quoted;
+    int width = (int)(strlen(name) + strlen(value)) + 2 + given;
+    if (*column + width > 100) {
+        printf("\n           ");
+        *column = 11;
+    }
+    printf("%s%s %s", name, given ? "*" : "", value);
+    printf("  ");
+    *column += width + 1;
+}
+
+void plan_print(const Plan *plan, const Settings *settings, const World *world, const Dataset *data,
+                const Rows *train) {
+    printf("device     %s; %d rank%s, launcher: %s\n", backend_name(), world->size,
+           world->size == 1 ? "" : "s", world->launcher);
+    print_model(plan);
+    print_data(plan, data, train);
+    print_update(plan, world, train);
+    print_memory(plan, settings, world);
+    int column = 11;
+    printf("settings   ");
+    options_each(settings, print_setting, &column);
+    printf("\n           (* given by you)\n\n");
+}

@@ -1,0 +1,238 @@
+/* train_gpt2.c: the program. main, and the training loop, which asks and answers one question: how much
+ * data did one update really see?
+ *
+ * Both builds share this file: `make train_gpt2` links it with the CPU kernels in llmc/cpu/. It contains
+ * no mathematics: that is in gpt2.c and block.c (the model), schedule.c and adamw.c (the update), rows.c
+ * and batch.c (the data), and in the kernels behind llmc/ops.h. Read update() first. */
+#include "llmc/adamw.h"
+#include "llmc/batch.h"
+#include "llmc/error.h"
+#include "llmc/eval.h"
+#include "llmc/gpt2.h"
+#include "llmc/log.h"
+#include "llmc/memory.h"
+#include "llmc/options.h"
+#include "llmc/run_directory.h"
+#include "llmc/plan.h"
+#include "llmc/text.h"
+#include "llmc/world.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+typedef struct {
+    Settings settings;
+    World world;
+    Plan plan;
+    Rows rows, val;
+    GPT2 *model;
+    Batch *batch;
+    AdamW optimizer;
+    Log *log; // NULL on all ranks but 0
+
+    // What changes from update to update.
+    int64_t step;      // index of the next update
+    int64_t updates;   // AdamW's t: updates that changed the weights
+    uint64_t position; // rows served so far
+    int64_t skipped;   // updates in a row that were not finite
+} Trainer;
+
+// ---------------------------------------------------------------------------------------------
+// One update
+
+/* Where a rank stands in its micro-steps: what reduction_ready needs to know. */
+typedef struct {
+    bool first, last, has_unit;
+} MicroStep;
+
+static void bucket_ready(void *context, size_t first, size_t count) {
+    const MicroStep *at = context;
+    reduction_ready(first, count, at->first, at->last, at->has_unit);
+}
+
+/* Forward and backward of this rank's units. Each token's loss is divided by N, the valid targets of the
+ * whole update on all ranks, so that the gradients of all units add up to that of the mean loss
+ * (chapter 27.3). Returns the fingerprint of the rows this rank saw. */
+static uint64_t accumulate_gradients(Trainer *t, uint64_t N) {
+    Batch *batch = t->batch;
+    int64_t units = batch_units(batch, t->plan.rows);
+    uint64_t data = 0;
+    for (int64_t micro = 0; micro < units; micro++) {
+        MicroStep at = {.first = micro == 0, .last = micro == units - 1, .has_unit = true};
+        bool accumulate = !at.first && !t->settings.exact; // --exact adds units up as integers
+        int B = batch_load(batch, &t->rows, t->position, t->plan.rows, micro, &data);
+        gpt2_forward(t->model, batch->ids, B, batch->T);
+        gpt2_backward(t->model, batch->losses, batch->ids, batch->targets, B, batch->T, 1.0 / (double)N,
+                      accumulate, bucket_ready, &at);
+    }
+    if (units == 0) { // more ranks than units: this one only takes part in the sums
+        MicroStep at = {.first = true, .last = true, .has_unit = false};
+        gpt2_each_bucket(t->model, bucket_ready, &at);
+    }
+    return data;
+}
+
+/* The 2-norm of the whole gradient, the tied matrix counted once (chapter 27.4). *culprit becomes the
+ * first tensor that is not finite, or NULL. */
+static double global_norm(const GPT2 *model, double *sums, const char **culprit) {
+    const TensorTable *table = &model->table;
+    gradient_square_sums(sums, model->grads, table->spans, table->count);
+    double sum = 0;
+    *culprit = NULL;
+    for (int i = 0; i < table->count; i++) {
+        if (!isfinite(sums[i]) && !*culprit) *culprit = table->tensors[i].name;
+        sum += sums[i];
+    }
+    return sqrt(sum);
+}
+
+/* An update that is not finite changes no weight. It ends the run, or with --nonfinite skip:K is left
+ * out, up to K in a row. Every rank comes here at the same step, for loss and norm are the same. */
+static void refuse_update(Trainer *t, const StepRecord *record, const char *culprit) {
+    if (!culprit) culprit = "the loss";
+    if (t->skipped++ >= t->settings.nonfinite_skips)
+        fatal(EXIT_NONFINITE,
+              "step %lld: %s is not finite (loss %g, norm %g); nothing was updated; try a lower --lr, a longer "
+              "--warmup, or --nonfinite skip:K",
+              (long long)t->step, culprit, record->loss, record->norm);
+    if (t->log)
+        warning("step %lld: %s is not finite (loss %g, norm %g): skipped", (long long)t->step, culprit,
+                record->loss, record->norm);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* One update, in the order of chapter 27.3: gradients of all micro-steps, the sum over ranks, the global
+ * norm and its clip factor, this step's learning rate, one AdamW step. */
+static StepRecord update(Trainer *t, double *square_sums) {
+    GPT2 *model = t->model;
+    double start = now();
+    uint64_t N = rows_valid_total(&t->rows, t->position, (uint64_t)t->plan.rows);
+    StepRecord record = {.step = t->step, .tokens = N};
+    record.lr = schedule_rate(&t->plan.schedule, t->step);
+
+    record.data = accumulate_gradients(t, N);
+    int64_t bad = reduction_finish();
+    world_sum_u64(&record.data, 1);
+    record.loss = batch_loss_sum(t->batch, t->plan.rows) / (double)N;
+    const char *culprit;
+    record.norm = global_norm(model, square_sums, &culprit);
+    if (bad >= 0) culprit = tensor_table_name_at(&model->table, (size_t)bad);
+
+    if (isfinite(record.loss) && isfinite(record.norm)) {
+        AdamWStep step = adamw_step(&t->optimizer, t->updates + 1, record.lr, record.norm);
+        adamw_update(model->params, model->master, model->m, model->v, model->grads, model->table.spans,
+                     model->table.count, &step);
+        t->updates++;
+        t->skipped = 0;
+    } else {
+        refuse_update(t, &record, culprit);
+    }
+    t->position += (uint64_t)t->plan.rows;
+    t->step++;
+    record.seconds = now() - start;
+    return record;
+}
+
+// ---------------------------------------------------------------------------------------------
+// The run
+
+static bool due(int64_t every, int64_t done, int64_t steps) {
+    return every > 0 && (done % every == 0 || done == steps);
+}
+
+/* The validation loss after `done` updates. */
+static Evaluation validate(Trainer *t) {
+    Evaluation result = evaluate(t->model, t->batch, &t->val, t->plan.val_rows);
+    if (t->log) log_val(t->log, t->step, result.loss, result.tokens);
+    return result;
+}
+
+static void speak(Trainer *t) {
+    if (!t->log) return;
+    const Settings *s = &t->settings;
+    Sampling sampling = {.temperature = s->temperature,
+                         .top_k = (int)s->top_k,
+                         .seed = s->seed + (uint64_t)t->step};
+    char *text = text_sample(t->model, stream_is_bytes(t->rows.stream), s->sample_tokens, &sampling);
+    log_sample(t->log, t->step, text);
+    free(text);
+}
+
+static void train(Trainer *t) {
+    const Settings *s = &t->settings;
+    int64_t steps = t->plan.steps;
+    double *square_sums = memory_new((size_t)t->model->table.count, sizeof(double), "square sums");
+    StepRecord record = {0};
+    Evaluation validation = {0};
+    while (t->step < steps) {
+        if (t->step == 0 && t->plan.val_rows > 0) validation = validate(t);
+        record = update(t, square_sums);
+        if (t->log) log_train(t->log, &record);
+        if (t->plan.val_rows > 0 && due(s->val_every, t->step, steps)) validation = validate(t);
+        if (s->sample_tokens > 0 && due(s->sample_every, t->step, steps)) speak(t);
+    }
+    free(square_sums);
+    if (!t->log) return;
+    log_say(t->log, "trained %lld updates: last training loss %.4f", (long long)steps, record.loss);
+    if (validation.tokens)
+        log_say(t->log, "validation loss %.4f nats per token over %llu tokens", validation.loss,
+                (unsigned long long)validation.tokens);
+}
+
+/* Opens the run's files on rank 0, prints the start-up table and writes the settings record. */
+static char *start_log(Trainer *t, const Dataset *data) {
+    if (t->world.rank != 0) return NULL;
+    const Settings *s = &t->settings;
+    char *out = run_directory_open(s->out, s->overwrite);
+    plan_print(&t->plan, s, &t->world, data, &t->rows);
+    t->log = log_open(out, t->plan.steps, s->log_every, gpt2_flops_per_token(&t->plan.config),
+                      backend_peak_flops());
+    log_settings(t->log, s);
+    return out;
+}
+
+static int command_train(int argc, char **argv) {
+    World world = world_open(&argc, &argv);
+    Trainer t = {.settings = options_parse(argc, argv), .world = world};
+    const Settings *s = &t.settings;
+    Dataset data = dataset_open(s);
+    Config config = plan_config(s, &data);
+    stream_set_vocab(data.train, config.vocab);
+    if (data.val) stream_set_vocab(data.val, config.vocab);
+    t.rows = rows_new(data.train, config.seq_len, s->seed, s->shuffle);
+    if (data.val) t.val = rows_new(data.val, config.seq_len, s->seed, false);
+    backend_open(world.local_rank, world.local_size, (int)s->threads);
+    t.plan = plan_make(s, &config, &world, &t.rows, data.val ? &t.val : NULL);
+    t.optimizer = (AdamW){.beta1 = s->beta1,
+                          .beta2 = s->beta2,
+                          .eps = s->eps,
+                          .weight_decay = s->weight_decay,
+                          .clip = s->clip};
+
+    char *out = start_log(&t, &data);
+    t.model = gpt2_new(&config, t.plan.B, s->recompute, true);
+    gpt2_init(t.model, s->seed);
+    t.batch = batch_new(world, t.plan.B, t.plan.T, t.plan.rows);
+    reduction_open(t.model->grads, t.model->table.elements, s->exact, (int)t.plan.most);
+    train(&t);
+
+    if (t.log) {
+        log_say(t.log, "log.txt and metrics.jsonl are in %s", out);
+        log_close(t.log, "done", t.step);
+    }
+    reduction_close();
+    batch_free(t.batch);
+    gpt2_free(t.model);
+    dataset_close(&data);
+    free(out);
+    world_close();
+    return EXIT_DONE;
+}
+
+int main(int argc, char **argv) { return command_train(argc, argv); }
