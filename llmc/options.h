@@ -1,10 +1,14 @@
-/* options.h: the command line. One table (name, type, range, defaults, help) drives the parser, --help,
- * the start-up table and the recorded settings.
+/* options.h: the command line. One table (name, type, range, defaults, help) drives the parser,
+ * --help, the start-up table and the recorded settings.
  *
- * Every number is used exactly or refused with one line that names option, value, range and a remedy
- * (EXIT_USAGE). Numbers are parsed whole: 1e4, 10k, 0.5M work where a number is meant (k and M are
- * 1,000 and 1,000,000; an integer option takes 0.5M but not 0.5); 2x, abc, nan and "" are refused.
- * GNU long options: --name value and --name=value; a switch is --name or --no-name. */
+ * Every number is used exactly or refused with one line that names option, value, range and a
+ * remedy (EXIT_USAGE). Numbers are parsed whole (number.h): 1e4, 10k, 0.5M work where a number is
+ * meant (k and M are 1,000 and 1,000,000; an integer option takes 0.5M but not 0.5); 2x, abc, nan
+ * and "" are refused. GNU long options: --name value and --name=value; a switch is --name or
+ * --no-name; names are not abbreviated; of an option given twice the last counts, but --data and
+ * --val add up.
+ *
+ * Not here: what only model or data can judge (heads dividing channels, rows in total-batch). */
 #ifndef LLMC_OPTIONS_H
 #define LLMC_OPTIONS_H
 
@@ -20,13 +24,15 @@ typedef struct {
     int count;
 } StringList;
 
+/* Comments such as "0: ..." name the value that stands for "not given"; a user cannot give it. */
 typedef struct {
     // model
-    const char *model;                               // a named shape (later also a path)
-    int64_t layers, heads, channels, seq_len, vocab; // 0: as the named shape (vocab: as the data) has it
+    const char *model; // a named shape (later also a path)
+    int64_t layers, heads, channels, seq_len,
+        vocab; // 0: as the named shape (vocab: as the data) has it
     // data
     StringList data, val; // none: the built-in text; val none: val_fraction of the stream's end
-    double val_fraction;
+    double val_fraction;  // in [0, 1); 0: no validation
     bool shuffle;
     uint64_t seed;
     // batch
@@ -51,15 +57,25 @@ typedef struct {
     int64_t val_tokens; // validation targets, rounded up to whole rows; 0: all
     double temperature;
     int64_t top_k; // 0: off
+
+    uint64_t given; // which options the user set: bit i for row i of the table
 } Settings;
 
-/* Parses the options of `train`. argv[0] is skipped. Handles --help (prints, exits 0). Values not given
- * come from the defaults of the named model. */
+/* Parses the options of `train`. argv[0] is skipped; strings are not copied. Handles --help
+ * (prints, exits 0). Values not given come from the defaults of the named model's family: gpt2 for
+ * names that begin with "gpt2", else tiny. --min-lr's is a tenth of a given --lr. min_lr <= lr
+ * holds afterwards. */
 Settings options_parse(int argc, char **argv);
 
-/* Every option with its value, a line each or a JSON object's members: for the start-up table and the
- * settings record. `given` marks those that the user set. */
-typedef void (*OptionVisitor)(void *context, const char *name, const char *value, bool quoted, bool given);
+/* Visits every option in the order of --help with its value as text that the parser takes back (a
+ * real with as many digits as read back exactly; a list joined by ", "). value is NULL where an
+ * option is not set and something else decides. quoted: a string in JSON, else a number or true or
+ * false. given: the user set it. */
+typedef void (*OptionVisitor)(void *context, const char *name, const char *value, bool quoted,
+                              bool given);
 void options_each(const Settings *settings, OptionVisitor visit, void *context);
+
+/* The text of --help, generated from the table; no line is longer than 100 columns. */
+void options_help(FILE *out);
 
 #endif

@@ -1,0 +1,51 @@
+/* option_table.h: what the command line's options are: a table that options.c (parsing, values) and
+ * option_help.c (--help) both read. Not for other modules: they include options.h. */
+#ifndef LLMC_OPTION_TABLE_H
+#define LLMC_OPTION_TABLE_H
+
+#include "options.h"
+
+#include <stddef.h>
+
+/* How a value is read and what type its field in Settings has. */
+typedef enum {
+    OPTION_INTEGER,   // int64_t
+    OPTION_SEED,      // uint64_t, all of it
+    OPTION_REAL,      // double
+    OPTION_SWITCH,    // bool; --name and --no-name
+    OPTION_STRING,    // const char *
+    OPTION_LIST,      // StringList: repeats add up
+    OPTION_SCHEDULE,  // ScheduleKind: one of option_schedules
+    OPTION_NONFINITE, // int64_t: stop (0) or skip:K
+} OptionType;
+
+/* The values an integer or real may take. A field outside stands for "not given". */
+typedef struct {
+    double low, high; // whole numbers up to 2^53 are exact
+    bool above;       // low itself is out
+    bool below;       // high itself is out
+} OptionRange;
+
+typedef enum { IN_MODEL, IN_DATA, IN_BATCH, IN_OPTIMIZER, IN_OUTPUT } OptionSection;
+
+typedef struct {
+    const char *name, *metavar; // metavar: NULL for a switch
+    OptionSection section;
+    OptionType type;
+    size_t field;            // its offset in Settings
+    OptionRange range;       // of OPTION_INTEGER, OPTION_REAL and skip:K
+    const char *tiny, *gpt2; // defaults of both families, as a user would write them; NULL: not set
+    const char *help;
+} Option;
+
+extern const Option option_table[];
+extern const int option_count;
+extern const char *const option_schedules[4]; // in the order of ScheduleKind
+
+/* "from 1 to 8" or "above 0", and what a value of the option must be, such as "a whole number from
+ * 1 to 8". Both return text or a constant. */
+enum { OPTION_TEXT_CHARS = 100 };
+const char *option_range(char text[OPTION_TEXT_CHARS], const OptionRange *range);
+const char *option_kind(char text[OPTION_TEXT_CHARS], const Option *option);
+
+#endif
