@@ -55,7 +55,7 @@ run: train_gpt2 ## build, then train the tiny model on the built-in text and let
 setup: ## install what the tests use beside the compiler (Open MPI, gnuplot)
 	$(Q)sh dev/setup.sh
 
-test: $(BUILD)/train_gpt2 $(tests) ## build and run every test
+test: $(BUILD)/train_gpt2 $(BUILD)/make_data $(tests) ## build and run every test
 	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(scripts)
 
 lint: ## includes point one way; formatting; no fast-math
@@ -78,7 +78,8 @@ $(BUILD)/real_%_float: $(BUILD)/test_float/real_%.o $(shared) $(call cpu,float)
 $(BUILD)/real_%_double: $(BUILD)/test_double/real_%.o $(shared) $(call cpu,double)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
-$(BUILD)/train_gpt2:
+$(BUILD)/make_data: $(BUILD)/test/make_data.o
+$(BUILD)/train_gpt2 $(BUILD)/make_data:
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 
