@@ -4,6 +4,7 @@
 #include "json_read.h"
 
 #include "memory.h"
+#include "utf8.h"
 
 #include <errno.h>
 #include <math.h>
@@ -132,27 +133,6 @@ static bool take_escape(Parser *p, char **to) {
     return true;
 }
 
-/* The length of the UTF-8 sequence at `s` (RFC 3629: shortest form, no surrogates), or 0. */
-static int utf8_length(const unsigned char *s, const unsigned char *end) {
-    static const struct {
-        unsigned char low, high, second_low, second_high;
-        int length;
-    } forms[] = {
-        {0x20, 0x7F, 0, 0, 1},       {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
-        {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
-        {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (s[0] < forms[i].low || s[0] > forms[i].high) continue;
-        int length = forms[i].length;
-        if (end - s < length) return 0;
-        if (length > 1 && (s[1] < forms[i].second_low || s[1] > forms[i].second_high)) return 0;
-        for (int k = 2; k < length; k++)
-            if ((s[k] & 0xC0) != 0x80) return 0;
-        return length;
-    }
-    return 0;
-}
-
 /* p->at stands at the opening quote. *out is the decoded string, ended by 0 where it ends. */
 static bool take_string(Parser *p, const char **out) {
     const char *opening = p->at++;
@@ -164,12 +144,10 @@ static bool take_string(Parser *p, const char **out) {
             if (!take_escape(p, &to)) return false;
             continue;
         }
-        int length = utf8_length((unsigned char *)p->at, (unsigned char *)p->end);
-        if (length == 0)
-            return fail(p, p->at,
-                        (unsigned char)*p->at < 0x20 ? "a control character in a string"
-                                                     : "a string that is not UTF-8");
-        memmove(to, p->at, (size_t)length);
+        if ((unsigned char)*p->at < 0x20) return fail(p, p->at, "a control character in a string");
+        size_t length = utf8_length((unsigned char *)p->at, (size_t)(p->end - p->at));
+        if (length == 0) return fail(p, p->at, "a string that is not UTF-8");
+        memmove(to, p->at, length);
         to += length, p->at += length;
     }
     if (p->at == p->end) return fail(p, opening, "a string without an end");

@@ -100,8 +100,8 @@ const Option option_table[] = {
      "length of a sample; 0: no samples"},
     {"log-every", "N", IN_OUTPUT, OPTION_INTEGER, FIELD(log_every), INTERVAL, "1", "1",
      "steps between lines on the screen (files have every step); 0: off"},
-    {"temperature", "X", IN_OUTPUT, OPTION_REAL, FIELD(temperature), POSITIVE, "0.8", "1.0",
-     "of samples: below 1 bolder, above 1 wilder; for the likeliest token alone use --top-k 1"},
+    {"temperature", "X", IN_OUTPUT, OPTION_REAL, FIELD(temperature), NOT_NEGATIVE, "0.8", "1.0",
+     "of samples: 0 takes the likeliest token, 1 draws as the model predicts, above is wilder"},
     {"top-k", "N", IN_OUTPUT, OPTION_INTEGER, FIELD(top_k), COUNT_OR_0, "0", "50",
      "sample among the K likeliest tokens; 0: among all"},
 };

@@ -154,10 +154,11 @@ static void print_memory(const Plan *plan, const Settings *s, const World *world
            (double)m.optimizer / 1e6, (double)m.activations / 1e6, (double)m.scratch / 1e6);
 }
 
-/* Prints one setting, breaking the line before column 100. context: the column. */
+/* Prints one setting that is set, breaking the line before column 100. context: the column. */
 static void print_setting(void *context, const char *name, const char *value, bool quoted, bool given) {
     int *column = context;
     (void)quoted;
+    if (!value) return; // something else decides, and is printed elsewhere
     int width = (int)(strlen(name) + strlen(value)) + 2 + given;
     if (*column + width > 100) {
         printf("\n           ");
