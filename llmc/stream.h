@@ -5,7 +5,7 @@
  * text, whose tokens are its bytes. A stream is all bytes or all tokens. Files are memory-mapped and
  * checked when opened (magic, version, count against size); token ids are checked as they are served.
  * Whatever is wrong is fatal (EXIT_INPUT): one line with file, field, found, expected.
- * Not here: rows and their order (rows.h). */
+ * Not here: rows and their order (rows.h). Next: shard.h (one file), paths.h (which files). */
 #ifndef LLMC_STREAM_H
 #define LLMC_STREAM_H
 
@@ -15,10 +15,14 @@
 
 typedef struct Stream Stream;
 
-/* Opens files, directories and globs (each entry of paths). A directory gives the data files in it;
- * which: STREAM_TRAIN and STREAM_VAL take, where a directory's or glob's names tell ("_train_", "_val_",
- * "train.bin", "val.bin" and the like), only their part; STREAM_ALL takes everything.
- * Files are ordered by their name within each entry, entries in the order given. */
+/* Opens files, directories and globs (each entry of paths). A directory gives the .bin, .npy and .txt
+ * files in it (hidden ones and subdirectories apart). Files are ordered by the bytes of their names
+ * within each entry, entries in the order given.
+ * STREAM_ALL takes everything. STREAM_TRAIN and STREAM_VAL take, where a directory's or glob's names
+ * tell, only their part. Words delimited by other than letters tell: val, valid and validation ("val.bin",
+ * "fineweb_val_000000.bin"), train, and test, which is in neither part. Training data are the files named
+ * train, or, where none is, all that are not held out by such a word. A file given by its own name is
+ * training data whatever its name. Where no entry names a validation part, STREAM_VAL takes everything. */
 typedef enum { STREAM_ALL, STREAM_TRAIN, STREAM_VAL } StreamPart;
 Stream *stream_open(const char *const *paths, int count, StreamPart part);
 

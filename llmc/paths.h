@@ -1,0 +1,21 @@
+/* paths.h: which files data options mean: files, directories and globs become a list of files. Part of
+ * stream.h, which states the rules. */
+#ifndef LLMC_PATHS_H
+#define LLMC_PATHS_H
+
+#include "stream.h"
+
+typedef struct {
+    char **files;
+    int count;
+} PathList;
+
+/* The files of one part. Fatal (EXIT_INPUT) where an entry gives none, or the part has none. */
+PathList paths_expand(const char *const *paths, int count, StreamPart part);
+
+/* Whether a directory or glob among them has a file named as validation data. */
+bool paths_have_val(const char *const *paths, int count);
+
+void paths_free(PathList *list);
+
+#endif
