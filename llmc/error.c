@@ -11,6 +11,7 @@
 static int error_rank = 0;
 static int error_ranks = 1;
 static void (*error_end)(int code) = NULL;
+static void (*error_before)(void) = NULL;
 static void (*error_note)(const char *message) = NULL;
 
 void error_set_rank(int rank, int size) {
@@ -19,6 +20,8 @@ void error_set_rank(int rank, int size) {
 }
 
 void error_set_end(void (*end)(int code)) { error_end = end; }
+
+void error_set_before(void (*before)(void)) { error_before = before; }
 
 void error_set_note(void (*note)(const char *message)) { error_note = note; }
 
@@ -31,6 +34,7 @@ static const char *say(char *line, size_t size, const char *kind, const char *fo
     vsnprintf(line + n, size - (size_t)n - 1, format, args);
     size_t length = strlen(line);
     line[length] = '\n';
+    if (error_before) error_before();
     fflush(stdout);
     for (size_t done = 0; done < length + 1;) {
         ssize_t wrote = write(STDERR_FILENO, line + done, length + 1 - done);

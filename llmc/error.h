@@ -29,6 +29,9 @@ void error_set_rank(int rank, int size);
 /* `end` is called by fatal() after its message, in place of exit(); it must end all ranks. */
 void error_set_end(void (*end)(int code));
 
+/* `before` is called before a message is written: to clear a status line away. NULL turns that off. */
+void error_set_before(void (*before)(void));
+
 /* `note` is called by warning() with the message, for the log; NULL turns that off. */
 void error_set_note(void (*note)(const char *message));
 

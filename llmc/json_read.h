@@ -2,8 +2,7 @@
  *
  * Refused beyond the grammar: duplicate names, nesting deeper than 64, text that is not UTF-8, lone
  * surrogates, \u0000 (strings here end with 0) and numbers too large for a double. Memory grows
- * with what was really read, never with a number that the text names. Writing JSON needs no module.
- */
+ * with what was really read, never with a number that the text names. Writing: json_write.h. */
 #ifndef LLMC_JSON_READ_H
 #define LLMC_JSON_READ_H
 

@@ -115,11 +115,3 @@ const char *number_write_real(char out[NUMBER_CHARS], double value) {
     }
     return out;
 }
-
-const char *number_write_float(char out[NUMBER_CHARS], float value) {
-    for (int digits = 6; digits <= 9; digits++) {
-        snprintf(out, NUMBER_CHARS, "%.*g", digits, (double)value);
-        if (isnan(value) || strtof(out, NULL) == value) break;
-    }
-    return out;
-}

@@ -105,22 +105,17 @@ TEST(reals, "a real is the nearest double, k and M included; overflow and underf
     CHECK(value == 77);
 }
 
-TEST(written_numbers,
-     "a written real or float reads back as the same bits, in few digits where they do") {
+TEST(written_numbers, "a written real reads back as the same bits, in few digits where they do") {
     char text[NUMBER_CHARS];
     CHECK(strcmp(number_write_real(text, 6e-4), "0.0006") == 0, "%s", text);
-    CHECK(strcmp(number_write_float(text, 0.1f), "0.1") == 0, "%s", text);
+    CHECK(strcmp(number_write_real(text, 0.1 + 0.2), "0.30000000000000004") == 0, "%s", text);
+    CHECK(strcmp(number_write_real(text, -INFINITY), "-inf") == 0, "%s", text);
     uint64_t bits = 1;
     for (int i = 0; i < 100000; i++) {
         bits = bits * 6364136223846793005u + 1442695040888963407u;
         double real;
-        float single;
-        uint32_t half = (uint32_t)(bits >> 32);
         memcpy(&real, &bits, sizeof real);
-        memcpy(&single, &half, sizeof single);
         if (isfinite(real)) CHECK(strtod(number_write_real(text, real), NULL) == real, "%s", text);
-        if (isfinite(single))
-            CHECK(strtof(number_write_float(text, single), NULL) == single, "%s", text);
     }
 }
 

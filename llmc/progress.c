@@ -1,0 +1,93 @@
+/* progress.c: see progress.h. */
+#include "progress.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BAR = 20, DAY = 24 * 3600 };
+
+double progress_rate(double tokens, double seconds) {
+    return seconds > 0 && isfinite(seconds) ? tokens / seconds : 0;
+}
+
+void progress_add(Progress *progress, double seconds) {
+    if (!(seconds >= 0) || !isfinite(seconds)) return; // the clock was set
+    if (progress->step_seconds == 0) progress->step_seconds = seconds;
+    progress->step_seconds += 0.1 * (seconds - progress->step_seconds);
+}
+
+/* What is written so far, and how far it may go. */
+typedef struct {
+    char *out;
+    size_t length, most;
+} Line;
+
+/* Appends a part if all of it fits. */
+__attribute__((format(printf, 2, 3))) static void part(Line *line, const char *format, ...) {
+    char text[128];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    size_t length = strlen(text);
+    if (line->length + length > line->most) return;
+    memcpy(line->out + line->length, text, length + 1);
+    line->length += length;
+}
+
+/* Time left as m:ss, h:mm:ss or days and hours. */
+static void part_eta(Line *line, const Progress *progress, const ProgressStep *step) {
+    if (progress->step_seconds <= 0 || step->done >= progress->steps) return;
+    double seconds = progress->step_seconds * (double)(progress->steps - step->done);
+    if (seconds > 1000.0 * DAY) {
+        part(line, " | ETA over 1000 days");
+        return;
+    }
+    long left = lround(seconds);
+    if (left >= 4 * DAY)
+        part(line, " | ETA %ldd %02ldh", left / DAY, left % DAY / 3600);
+    else if (left >= 3600)
+        part(line, " | ETA %ld:%02ld:%02ld", left / 3600, left % 3600 / 60, left % 60);
+    else
+        part(line, " | ETA %ld:%02ld", left / 60, left % 60);
+}
+
+static void part_rate(Line *line, const Progress *progress, const ProgressStep *step) {
+    double rate = progress_rate(step->tokens, step->seconds);
+    if (rate <= 0) return;
+    part(line, " | %.*f tok/s", rate < 100 ? 1 : 0, rate);
+    if (progress->peak_flops > 0)
+        part(line, " | MFU %.1f%%", 100 * rate * progress->flops_per_token / progress->peak_flops);
+}
+
+/* "[=====>    ]  37% " before what stands in the line, if there is room. */
+static void bar(Line *line, int64_t done, int64_t steps) {
+    char text[BAR + 16];
+    double share = (double)done / (double)steps;
+    int filled = (int)(share * BAR);
+    int length =
+        snprintf(text, sizeof text, "[%.*s%-*s] %3d%% ", filled,
+                 "====================", BAR - filled, filled < BAR ? ">" : "", (int)(share * 100));
+    if (line->length + (size_t)length > line->most) return;
+    memmove(line->out + length, line->out, line->length + 1);
+    memcpy(line->out, text, (size_t)length);
+    line->length += (size_t)length;
+}
+
+void progress_text(char *out, size_t size, int width, const Progress *progress,
+                   const ProgressStep *step) {
+    Line line = {.out = out, .most = width < 0 ? 0 : (size_t)width};
+    if (line.most >= size) line.most = size - 1;
+    out[0] = '\0';
+    part(&line, "step %" PRId64 "/%" PRId64, step->done, progress->steps);
+    part(&line, " | loss %.4f", step->loss);
+    part_eta(&line, progress, step);
+    part_rate(&line, progress, step);
+    part(&line, " | lr %.2e", step->lr);
+    part(&line, " | norm %.3f", step->norm);
+    if (progress->steps > 0 && step->done >= 0 && step->done <= progress->steps)
+        bar(&line, step->done, progress->steps);
+}
