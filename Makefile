@@ -61,6 +61,9 @@ test: $(BUILD)/train_gpt2 $(BUILD)/make_data $(tests) ## build and run every tes
 lint: ## includes point one way; formatting; no fast-math
 	$(Q)sh dev/lint.sh
 
+bench: $(BUILD)/bench_kernels ## how near the matrix products come to the machine's peak
+	$(Q)$<
+
 clean: ## remove everything that was made
 	$(Q)rm -rf build train_gpt2 train_gpt2cu train_gpt2emu
 
@@ -79,7 +82,8 @@ $(BUILD)/real_%_double: $(BUILD)/test_double/real_%.o $(shared) $(call cpu,doubl
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/make_data: $(BUILD)/test/make_data.o
-$(BUILD)/train_gpt2 $(BUILD)/make_data:
+$(BUILD)/bench_kernels: $(BUILD)/dev/bench_kernels.o $(shared) $(call cpu,float)
+$(BUILD)/train_gpt2 $(BUILD)/make_data $(BUILD)/bench_kernels:
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 

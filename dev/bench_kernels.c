@@ -1,0 +1,178 @@
+/* bench_kernels.c: how near the matrix products come to what the machine can do. GPT-2 124M's four
+ * matrices in three orientations and the classifier, each as a share of the peak of fused
+ * multiply-adds measured in the same run, because machines differ and are shared: judge by shares.
+ *
+ * Each repetition measures the peak, then each case once, on the next of several layers, so that
+ * weights and gradients come from memory as they do in training. Medians are shown.
+ * Usage: bench_kernels [repetitions] */
+#define _GNU_SOURCE // clock_gettime
+#include "../llmc/cpu/microkernel.h"
+#include "../llmc/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { LAYERS = 4, C = 768, WIDEST = 4 * C, ROWS = 1024, V = 50257, VP = 50304, MOST_REPEATS = 99 };
+
+static const struct {
+    const char *name;
+    int K, O;
+} shapes[] = {{"qkv", C, 3 * C}, {"attproj", C, C}, {"fc", C, 4 * C}, {"fcproj", 4 * C, C}};
+enum { SHAPES = sizeof shapes / sizeof *shapes, WEIGHTS = 12 * C * C };
+
+static real *w, *dw, *x, *dout, *out, *wte, *dwte, *logits, *losses;
+static Id *targets;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static real *filled(size_t count) {
+    real *block = memory_map(count * sizeof(real), "benchmark");
+    for (size_t i = 0; i < count; i++)
+        block[i] = (real)((int)(i * 2654435761u >> 20 & 255) - 128) / 1024;
+    return block;
+}
+
+// ---------------------------------------------------------------------------------------------
+// The peak: independent multiply-adds in registers, all threads
+
+enum { SUMS = 12 };
+
+static real peak_loop(size_t steps) {
+    vec sum[SUMS];
+    vec a = vec_set1((real)0.999), b = vec_set1((real)0.001);
+    UNROLL for (int i = 0; i < SUMS; i++) sum[i] = vec_set1((real)i);
+    for (size_t k = 0; k < steps; k++) {
+        UNROLL for (int i = 0; i < SUMS; i++) {
+            sum[i] = sum[i] * a + b;
+            IN_REGISTER(sum[i]);
+        }
+    }
+    vec total = sum[0];
+    UNROLL for (int i = 1; i < SUMS; i++) total += sum[i];
+    return vec_sum(total);
+}
+
+static double peak_flops(void) {
+    const size_t steps = 1000000;
+    int threads = omp_get_max_threads();
+    double start = now();
+    PARALLEL_FOR for (int t = 0; t < threads; t++) losses[t % ROWS] = peak_loop(steps);
+    return 2.0 * SUMS * VEC * (double)steps * threads / (now() - start);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Cases
+
+typedef struct {
+    const char *name, *what;
+    int N, shape; // shape -1: the classifier
+    double flops;
+    double share[MOST_REPEATS], seconds[MOST_REPEATS];
+} Case;
+
+static void run_case(const Case *c, int repeat) {
+    if (c->shape < 0) {
+        classifier(losses, c->what[0] == 'b' ? out : NULL, dwte, logits, x, wte, targets,
+                   1.0 / c->N, c->N, C, V, VP, false);
+        return;
+    }
+    size_t at = (size_t)(repeat % LAYERS) * WEIGHTS;
+    for (int i = 0; i < c->shape; i++) at += (size_t)shapes[i].K * (size_t)shapes[i].O;
+    int K = shapes[c->shape].K, O = shapes[c->shape].O;
+    switch (c->what[0]) {
+    case 'f':
+        linear_forward(out, x, w + at, w, NULL, c->N, K, O);
+        break;
+    case 'd':
+        linear_backward_input(out, dout, w + at, NULL, c->N, K, O);
+        break;
+    default:
+        linear_backward_weight(dw + at, NULL, dout, x, c->N, K, O, true);
+    }
+}
+
+static int compare(const void *a, const void *b) {
+    double x1 = *(const double *)a, x2 = *(const double *)b;
+    return (x1 > x2) - (x1 < x2);
+}
+
+static double median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return values[count / 2];
+}
+
+static void bench(const char *title, Case *cases, int count, int repeats) {
+    double peaks[MOST_REPEATS];
+    for (int i = 0; i < count; i++) run_case(&cases[i], 0); // touches the memory
+    for (int r = 0; r < repeats; r++) {
+        for (int i = 0; i < count; i++) {
+            if (i % 4 == 0) peaks[r] = peak_flops();
+            double start = now();
+            run_case(&cases[i], r);
+            cases[i].seconds[r] = now() - start;
+            cases[i].share[r] = cases[i].flops / cases[i].seconds[r] / peaks[r];
+        }
+    }
+    printf("%s: peak %.0f GFLOP/s\n", title, median(peaks, repeats) / 1e9);
+    double flops = 0, at_peak = 0;
+    for (int i = 0; i < count; i++) {
+        double seconds = median(cases[i].seconds, repeats), share = median(cases[i].share, repeats);
+        printf("  %-8s %-8s %9.3f ms %8.1f GFLOP/s %6.1f %%\n", cases[i].name, cases[i].what,
+               seconds * 1e3, cases[i].flops / seconds / 1e9, 100 * share);
+        flops += cases[i].flops;
+        at_peak += cases[i].flops / share;
+    }
+    printf("  together %39.1f %%\n", 100 * flops / at_peak);
+}
+
+static void bench_linear(int N, int repeats) {
+    static Case cases[SHAPES * 3];
+    static const char *const whats[] = {"forward", "dx", "weight"};
+    char title[64];
+    for (int i = 0; i < SHAPES * 3; i++)
+        cases[i] = (Case){.name = shapes[i / 3].name,
+                          .what = whats[i % 3],
+                          .N = N,
+                          .shape = i / 3,
+                          .flops = 2.0 * N * shapes[i / 3].K * shapes[i / 3].O};
+    snprintf(title, sizeof title, "linear, %d rows", N);
+    bench(title, cases, SHAPES * 3, repeats);
+}
+
+static void bench_classifier(int N, int repeats) {
+    static Case cases[2];
+    char title[64];
+    cases[0] =
+        (Case){.name = "head", .what = "losses", .N = N, .shape = -1, .flops = 2.0 * N * C * V};
+    cases[1] =
+        (Case){.name = "head", .what = "both", .N = N, .shape = -1, .flops = 6.0 * N * C * V};
+    snprintf(title, sizeof title, "classifier, %d rows", N);
+    bench(title, cases, 2, repeats);
+}
+
+int main(int argc, char **argv) {
+    int repeats = argc > 1 ? atoi(argv[1]) : 15;
+    if (repeats < 1 || repeats > MOST_REPEATS) repeats = 15;
+    w = filled((size_t)LAYERS * WEIGHTS);
+    dw = filled((size_t)LAYERS * WEIGHTS);
+    x = filled((size_t)ROWS * WIDEST);
+    dout = filled((size_t)ROWS * WIDEST);
+    out = filled((size_t)ROWS * WIDEST);
+    wte = filled((size_t)VP * C);
+    dwte = filled((size_t)VP * C);
+    logits = filled((size_t)classifier_chunk(ROWS, VP) * VP);
+    losses = filled(ROWS);
+    targets = memory_new(ROWS, sizeof *targets, "targets");
+    for (int i = 0; i < ROWS; i++) targets[i] = i * 49 % V;
+    printf("%d threads, %d bytes a vector\n", omp_get_max_threads(), VEC_BYTES);
+    bench_linear(1, repeats);
+    bench_linear(256, repeats);
+    bench_linear(1024, (repeats + 2) / 3);
+    bench_classifier(256, (repeats + 2) / 3);
+    return 0;
+}

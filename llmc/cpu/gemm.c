@@ -1,0 +1,155 @@
+/* gemm.c: how a matrix product is cut so that each level of the memory works once for many flops.
+ *
+ *   registers  a tile of c, TILE_ROWS x TILE_COLUMNS             microkernel.h
+ *   L1         a block of b, GEMM_DEPTH x TILE_COLUMNS: packed just before use, met by all row
+ * panels L2         a block of a, ROW_BLOCK x DEPTH_PASS: packed once, met by all column panels
+ *   memory     c and b, streamed through
+ *
+ * A task is the meeting of a row block with a column panel. Threads take tasks in order, in
+ * shrinking pieces; each packs what it needs for itself, without waiting for another. Packing costs
+ * a few hundredths of the time, because each packed element meets hundreds of others. */
+#include "gemm.h"
+
+#include "../memory.h"
+#include "gelu.h"
+#include "microkernel.h"
+#include "pack.h"
+
+/* Rows of a that are packed at once. More: b is packed less often, each time for more rows. Fewer:
+ * a stays in L2, and more tasks can be shared out. */
+#ifndef ROW_BLOCK
+#define ROW_BLOCK 512
+#endif
+#define ROW_BLOCK_LEAST 32
+
+/* Depth of a that is packed at once, a multiple of GEMM_DEPTH: c is loaded and stored once for
+ * each, and again, but in L2, for every GEMM_DEPTH. */
+#ifndef DEPTH_PASS
+#define DEPTH_PASS (4 * GEMM_DEPTH)
+#endif
+
+#ifdef _OPENMP
+#define PARALLEL_TASKS _Pragma("omp parallel for schedule(guided)")
+#else
+#define PARALLEL_TASKS
+#endif
+
+/* What a thread keeps between products. */
+typedef struct {
+    real *a, *b;         // packed: ROW_BLOCK x DEPTH_PASS; GEMM_DEPTH x TILE_COLUMNS
+    size_t packed_block; // the row block that a holds in this pass
+} Workspace;
+
+static Workspace *workspaces;
+static int workspace_count;
+
+#define NOTHING_PACKED SIZE_MAX
+
+static void prepare_workspaces(void) {
+    int threads = omp_get_max_threads();
+    if (threads > workspace_count) {
+        workspaces = memory_grow(workspaces, (size_t)threads, sizeof *workspaces, "matrix product");
+        for (int i = workspace_count; i < threads; i++) {
+            size_t a = (size_t)ROW_BLOCK * DEPTH_PASS, b = (size_t)GEMM_DEPTH * TILE_COLUMNS;
+            workspaces[i].a = memory_map((a + b) * sizeof(real), "packed matrices");
+            workspaces[i].b = workspaces[i].a + a;
+        }
+        workspace_count = threads;
+    }
+    for (int i = 0; i < threads; i++) workspaces[i].packed_block = NOTHING_PACKED;
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t blocks(size_t count, size_t size) { return (count + size - 1) / size; }
+
+/* One pass over part of the depth, cut into tasks. */
+typedef struct {
+    const Product *product;
+    size_t first_k, end_k; // the part of the depth
+    size_t row_block, column_panels, tasks;
+} Pass;
+
+/* Packs the row block, for all of the pass, one block of GEMM_DEPTH after the other. */
+static void pack_rows(const Pass *pass, size_t first_row, size_t rows, real *out) {
+    const Matrix *a = &pass->product->a;
+    for (size_t k = pass->first_k; k < pass->end_k; k += GEMM_DEPTH) {
+        size_t depth = least(GEMM_DEPTH, pass->end_k - k);
+        pack_panels(out, TILE_ROWS, a->at + first_row * a->row + k * a->column, a->row, a->column,
+                    rows, depth);
+        out += pack_rounded(rows, TILE_ROWS) * depth;
+    }
+}
+
+/* What follows the sums, for a tile of c that is still in L1. */
+static void finish_tile(const Product *p, size_t first_row, size_t first_column, size_t rows,
+                        size_t columns) {
+    for (size_t i = 0; i < rows; i++) {
+        size_t at = (first_row + i) * p->c_stride + first_column;
+        if (p->bias)
+            for (size_t j = 0; j < columns; j++) p->c[at + j] += p->bias[first_column + j];
+        if (p->gelu) gelu_row(p->gelu + at, p->c + at, columns);
+        if (p->gelu_input) gelu_grad_row(p->c + at, p->gelu_input + at, columns);
+    }
+}
+
+/* A tile whose columns are no whole number of vectors: computed beside, then copied. */
+static void edge_tile(size_t rows, size_t columns, TILE_ARGUMENTS) {
+    real beside[TILE_ROWS * TILE_COLUMNS] = {0};
+    for (size_t i = 0; start && i < rows; i++)
+        memcpy(beside + i * TILE_COLUMNS, start + i * stride, columns * sizeof(real));
+    tiles[rows - 1][blocks(columns, VEC) - 1](depth, a, b, beside, start ? beside : NULL,
+                                              TILE_COLUMNS);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(c + i * stride, beside + i * TILE_COLUMNS, columns * sizeof(real));
+}
+
+/* Block of b (packed) with all row panels of the block of a, for `depth` steps from k. */
+static void block_product(const Pass *pass, size_t k, size_t depth, const real *a, const real *b,
+                          size_t first_row, size_t end_row, size_t column) {
+    const Product *p = pass->product;
+    size_t columns = least(TILE_COLUMNS, p->columns - column);
+    const real *start = k == 0 ? p->start : p->c;
+    for (size_t row = first_row; row < end_row; row += TILE_ROWS, a += TILE_ROWS * depth) {
+        size_t rows = least(TILE_ROWS, end_row - row), at = row * p->c_stride + column;
+        const real *tile_start = start ? start + at : NULL;
+        if (columns % VEC)
+            edge_tile(rows, columns, depth, a, b, p->c + at, tile_start, p->c_stride);
+        else
+            tiles[rows - 1][columns / VEC - 1](depth, a, b, p->c + at, tile_start, p->c_stride);
+        if (k + depth == p->depth) finish_tile(p, row, column, rows, columns);
+    }
+}
+
+static void run_task(const Pass *pass, size_t task) {
+    const Product *p = pass->product;
+    Workspace *w = &workspaces[omp_get_thread_num()];
+    size_t block = task / pass->column_panels, column = task % pass->column_panels * TILE_COLUMNS;
+    size_t first_row = block * pass->row_block;
+    size_t end_row = least(first_row + pass->row_block, p->rows);
+    if (w->packed_block != block) {
+        pack_rows(pass, first_row, end_row - first_row, w->a);
+        w->packed_block = block;
+    }
+    const real *a = w->a;
+    for (size_t k = pass->first_k; k < pass->end_k; k += GEMM_DEPTH) {
+        size_t depth = least(GEMM_DEPTH, pass->end_k - k);
+        pack_panels(w->b, TILE_COLUMNS, p->b.at + k * p->b.row + column * p->b.column, p->b.column,
+                    p->b.row, least(TILE_COLUMNS, p->columns - column), depth);
+        block_product(pass, k, depth, a, w->b, first_row, end_row, column);
+        a += pack_rounded(end_row - first_row, TILE_ROWS) * depth;
+    }
+}
+
+void gemm(const Product *p) {
+    Pass pass = {.product = p, .row_block = ROW_BLOCK};
+    pass.column_panels = blocks(p->columns, TILE_COLUMNS);
+    while (pass.row_block > ROW_BLOCK_LEAST &&
+           blocks(p->rows, pass.row_block) * pass.column_panels < 4 * (size_t)omp_get_max_threads())
+        pass.row_block /= 2;
+    pass.tasks = blocks(p->rows, pass.row_block) * pass.column_panels;
+    for (pass.first_k = 0; pass.first_k < p->depth; pass.first_k = pass.end_k) {
+        pass.end_k = least(pass.first_k + DEPTH_PASS, p->depth);
+        prepare_workspaces();
+        PARALLEL_TASKS for (size_t task = 0; task < pass.tasks; task++) run_task(&pass, task);
+    }
+}

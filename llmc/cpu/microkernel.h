@@ -1,0 +1,91 @@
+/* microkernel.h: the innermost loop of every matrix product: a tile of c, held in registers, takes
+ * the outer product of a column of a and a row of b at each step of k.
+ *
+ * Why this makes a product fast: a step loads TILE_ROWS + TILE_VECS registers and does
+ * TILE_ROWS * TILE_VECS multiply-adds with them. A core starts two vector loads and two
+ * multiply-adds a cycle, so a larger tile has loads to spare, and needs at least 2 x 4 (units x
+ * latency) independent sums to keep its units busy. The tile's size is what the registers hold
+ * beside a row of b and one element of a: 32 registers (AVX-512, NEON): 8 x 3 sums + 3 + 1 = 28 16
+ * registers (AVX2, SSE):     4 x 3 sums + 3 + 1 = 16 and three vectors (48, 24 or 12 columns)
+ * divide all of GPT-2's sizes. Next: pack.h. */
+#ifndef LLMC_CPU_MICROKERNEL_H
+#define LLMC_CPU_MICROKERNEL_H
+
+#include "cpu.h"
+#include "vec.h"
+
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define TILE_ROWS 8
+#else
+#define TILE_ROWS 4
+#endif
+#define TILE_VECS 3
+#define TILE_COLUMNS (TILE_VECS * VEC)
+
+/* Makes a value live in a register here. Otherwise compilers fold the load of a vector into each
+ * multiply-add that uses it, loading it TILE_ROWS times; that costs a quarter of the speed. */
+#if defined(__x86_64__)
+#define IN_REGISTER(v) __asm__("" : "+v"(v))
+#elif defined(__aarch64__)
+#define IN_REGISTER(v) __asm__("" : "+w"(v))
+#else
+#define IN_REGISTER(v) ((void)0)
+#endif
+
+/* The first m rows and n vectors of a tile: c = start + the sum over k < depth of a[k] b[k], where
+ * a and b are panels (pack.h) of TILE_ROWS and TILE_COLUMNS. start NULL counts as 0; it may be c.
+ */
+#define UNROLL _Pragma("GCC unroll 16")
+
+#define TILE_ARGUMENTS                                                                             \
+    size_t depth, const real *a, const real *b, real *c, const real *start, size_t stride
+static inline __attribute__((always_inline)) void tile(const int m, const int n, TILE_ARGUMENTS) {
+    vec sum[TILE_ROWS][TILE_VECS];
+    UNROLL for (int i = 0; i < m; i++) {
+        __builtin_prefetch(c + (size_t)i * stride, 1); // c comes from memory while the loop runs
+        UNROLL for (int j = 0; j < n; j++) {
+            sum[i][j] = (vec){0};
+            __builtin_prefetch(c + (size_t)i * stride + (size_t)(j + 1) * VEC - 1, 1);
+        }
+    }
+    for (size_t k = 0; k < depth; k++, a += TILE_ROWS, b += TILE_COLUMNS) {
+        vec row[TILE_VECS];
+        UNROLL for (int j = 0; j < n; j++) {
+            row[j] = vec_load(b + (size_t)j * VEC);
+            IN_REGISTER(row[j]);
+        }
+        UNROLL for (int i = 0; i < m; i++) {
+            vec element = vec_set1(a[i]);
+            IN_REGISTER(element);
+            UNROLL for (int j = 0; j < n; j++) sum[i][j] += element * row[j];
+        }
+    }
+    UNROLL for (int i = 0; i < m; i++) {
+        UNROLL for (int j = 0; j < n; j++) {
+            size_t at = (size_t)i * stride + (size_t)j * VEC;
+            vec_store(c + at, start ? vec_load(start + at) + sum[i][j] : sum[i][j]);
+        }
+    }
+}
+
+// clang-format off
+/* One function for each size, so that the compiler sees constants. */
+typedef void Tile(TILE_ARGUMENTS);
+#define TILE(m, n)                                                                                 \
+    static void tile_##m##x##n(TILE_ARGUMENTS) { tile(m, n, depth, a, b, c, start, stride); }
+#define TILES(m) TILE(m, 1) TILE(m, 2) TILE(m, 3)
+TILES(1) TILES(2) TILES(3) TILES(4)
+#if TILE_ROWS == 8
+TILES(5) TILES(6) TILES(7) TILES(8)
+#endif
+
+#define NAMES(m) {tile_##m##x1, tile_##m##x2, tile_##m##x3}
+static Tile *const tiles[TILE_ROWS][TILE_VECS] = {
+    NAMES(1), NAMES(2), NAMES(3), NAMES(4),
+#if TILE_ROWS == 8
+    NAMES(5), NAMES(6), NAMES(7), NAMES(8),
+#endif
+};
+// clang-format on
+
+#endif
