@@ -13,18 +13,18 @@ CFLAGS   ?=
 LDFLAGS  ?=
 
 # ---- what the compiler can do: found out by doing it --------------------------------------------
-try       = $(shell printf '$(2)\n' | $(CC) $(1) -x c - -o /dev/null -lm 2>/dev/null && echo yes)
+try       = $(shell printf '$(2)\n' | $(CC) $(1) -x c - -o /dev/null $(3) -lm 2>/dev/null && echo yes)
 empty     = int main(void) { return 0; }
 arch     := $(if $(call try,$(ARCH),$(empty)),$(ARCH))
 openmp   := $(if $(filter 1,$(OPENMP)),$(if $(call try,-fopenmp,$(empty)),-fopenmp))
 mpi_flags := $(if $(filter 1,$(MPI)),$(shell mpicc --showme:compile 2>/dev/null))
 mpi_libs  := $(if $(filter 1,$(MPI)),$(shell mpicc --showme:link 2>/dev/null))
 mpi_main  = \043include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }
-mpi      := $(if $(mpi_libs),$(call try,$(mpi_flags) $(mpi_libs),$(mpi_main)))
+mpi      := $(if $(mpi_libs),$(call try,$(mpi_flags),$(mpi_main),$(mpi_libs)))
 
 # -ffp-contract=fast fuses a*b+c in one rounding everywhere alike; -ffast-math is never used: it
-# breaks NaN detection and reproducibility.
-flags = -std=gnu11 -Wall -Wextra $(OPTIMIZE) $(arch) -ffp-contract=fast $(openmp) \
+# breaks NaN detection and reproducibility. -fno-math-errno only keeps sqrt from setting errno.
+flags = -std=gnu11 -Wall -Wextra $(OPTIMIZE) $(arch) -ffp-contract=fast -fno-math-errno $(openmp) \
         $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
         $(if $(mpi),-DUSE_MPI $(addprefix -isystem ,$(patsubst -I%,%,$(filter -I%,$(mpi_flags))))) $(CFLAGS)
 libs  = $(if $(mpi),$(mpi_libs)) -lm $(LDFLAGS)

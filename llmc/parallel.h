@@ -1,17 +1,20 @@
 /* parallel.h: a parallel loop where OpenMP is present; the same loop, in order, where it is not.
  * Iterations must be independent: each result element is computed by exactly one iteration, in a fixed
- * order, which is why the number of threads cannot change a bit. */
+ * order, which is why the number of threads cannot change a bit. SIMD_FOR asks for vector
+ * instructions; its iterations are independent too (no sum is reordered). */
 #ifndef LLMC_PARALLEL_H
 #define LLMC_PARALLEL_H
 
 #ifdef _OPENMP
 #include <omp.h>
 #define PARALLEL_FOR _Pragma("omp parallel for schedule(static)")
+#define SIMD_FOR _Pragma("omp simd")
 #else
 static inline int omp_get_max_threads(void) { return 1; }
 static inline int omp_get_thread_num(void) { return 0; }
 static inline int omp_get_num_threads(void) { return 1; }
 #define PARALLEL_FOR
+#define SIMD_FOR
 #endif
 
 #endif

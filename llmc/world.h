@@ -16,11 +16,19 @@ typedef struct {
 
 /* Joins the world that the launcher (mpirun, srun) describes in the environment, or a world of one.
  * One process never calls MPI. Fatal (EXIT_USAGE) when a launcher asks for more ranks than this
- * build can have. */
+ * build can have. From then on fatal() on any rank ends all of them, and messages name the rank. */
 World world_open(int *argc, char ***argv);
 
-/* Leaves it: all ranks together, at a normal end. */
+/* Leaves it: all ranks together, at a normal end. exit() calls it too; a second call does nothing.
+ */
 void world_close(void);
+
+/* How many ranks there are; 1 before world_open. */
+int world_size(void);
+
+/* This rank's share of the cores that its machine gives to the ranks there, at least 1. A launcher
+ * may bind each rank to cores of its own, or all to the same ones, or not at all. */
+int world_cores(void);
 
 /* All ranks wait for all. */
 void world_barrier(void);
@@ -31,10 +39,12 @@ void world_sum_u64(uint64_t *values, size_t count);
 void world_min_i64(int64_t *values, size_t count);
 void world_broadcast(void *bytes, size_t count, int root);
 
-/* Large sums of host memory that run while the caller computes. begin returns at once; wait ends all
- * that were begun. Every rank begins the same ones in the same order. */
+/* Large sums of host memory that run while the caller computes. begin returns at once; wait ends
+ * all that were begun. Every rank begins the same ones in the same order. Communication moves on
+ * whenever one of these three is called; progress does nothing else. */
 typedef enum { WORLD_FLOAT, WORLD_DOUBLE, WORLD_INT64 } WorldType;
 void world_sum_begin(void *values, size_t count, WorldType type);
+void world_sum_progress(void);
 void world_sum_wait(void);
 
 #endif

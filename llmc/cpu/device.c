@@ -1,0 +1,63 @@
+/* device.c: the CPU as a device: its threads and its memory. "Device memory" is host memory here,
+ * and the queue is immediate: a call has finished when it returns. */
+#include "cpu.h"
+
+#include "../memory.h"
+#include "../world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void backend_open(int local_rank, int local_size, int threads) {
+    (void)local_rank, (void)local_size; // every rank on this machine has the same device
+#ifdef _OPENMP
+    omp_set_num_threads(threads > 0 ? threads : world_cores());
+#else
+    (void)threads;
+#endif
+}
+
+const char *backend_name(void) {
+    static char name[64];
+#if defined(__AVX512F__)
+    const char *vectors = "AVX-512";
+#elif defined(__AVX2__)
+    const char *vectors = "AVX2";
+#elif defined(__ARM_NEON)
+    const char *vectors = "NEON";
+#else
+    const char *vectors = "no wide vectors";
+#endif
+    int threads = omp_get_max_threads();
+    snprintf(name, sizeof name, "CPU, %d thread%s, float%d, %s", threads, threads == 1 ? "" : "s",
+             (int)(8 * sizeof(real)), vectors);
+    return name;
+}
+
+double backend_peak_flops(void) { return 0; } // varies with clock and vector unit: not claimed
+
+size_t element_size(ElementKind kind) { return kind == OF_ID ? sizeof(Id) : sizeof(real); }
+
+void *device_alloc(size_t bytes, const char *what) { return memory_map(bytes, what); }
+
+void device_free(void *device, size_t bytes) { memory_unmap(device, bytes); }
+
+void write_floats(void *device, ElementKind kind, const float *host, size_t count) {
+    (void)kind; // every kind of number is a real here
+    real *to = device;
+    for (size_t i = 0; i < count; i++) to[i] = (real)host[i];
+}
+
+void write_ids(Id *device, const int32_t *host, size_t count) {
+    memcpy(device, host, count * sizeof *device);
+}
+
+void read_floats(float *host, const void *device, ElementKind kind, size_t count) {
+    (void)kind;
+    const real *from = device;
+    for (size_t i = 0; i < count; i++) host[i] = (float)from[i];
+}
+
+void read_stats(double *host, const Stat *device, size_t count) {
+    for (size_t i = 0; i < count; i++) host[i] = (double)device[i];
+}

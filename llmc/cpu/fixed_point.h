@@ -1,0 +1,24 @@
+/* fixed_point.h: numbers whose sum does not depend on the order of adding. A real is rounded once,
+ * to the nearest multiple of 2^-48 (ties to even), and kept as a 64-bit integer; integers add
+ * associatively. Values lie in -2^15 .. 2^15, ample for gradients that are already divided by the
+ * number of targets; resolution is 3.6e-15. Callers check the range first. */
+#ifndef LLMC_CPU_FIXED_POINT_H
+#define LLMC_CPU_FIXED_POINT_H
+
+#include "cpu.h"
+
+#include <math.h>
+
+#define FIXED_LIMIT 0x1p15 // |x| < FIXED_LIMIT fits
+
+/* Scaling by a power of two is exact, and so the only rounding is rint's. */
+static inline int64_t fixed_from(real x) { return (int64_t)rint((double)x * 0x1p48); }
+
+/* Rounded once (an integer may have more digits than a real). */
+static inline real fixed_to(int64_t sum) { return (real)sum * (real)0x1p-48; }
+
+/* fixed_to(fixed_from(x)) without leaving the vector unit: the rounded value has no more digits
+ * than x had, so the way back is exact. */
+static inline real fixed_round(real x) { return (real)(rint((double)x * 0x1p48) * 0x1p-48); }
+
+#endif

@@ -1,0 +1,250 @@
+/* reduction.c: gradients summed over units and ranks, bucket by bucket (ops.h says what is
+ * promised).
+ *
+ * Plain: units have added up in grads; the rank's last unit starts each bucket's sum over ranks.
+ * Exact: every unit's gradient is rounded to fixed point (fixed_point.h) and added as integers,
+ * here over units and then over ranks. A lone unit of a lone rank needs no integers: rounding in
+ * place gives the same bits.
+ *
+ * Overflow. Integer sums wrap silently, so they are bounded beforehand: per bucket the largest
+ * magnitudes of all units add up to less than FIXED_LIMIT, or the update is refused. That bound is
+ * a property of the units, not of who computed them, so that every split refuses the same updates.
+ */
+#include "fixed_point.h"
+
+#include "../memory.h"
+#include "../world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 4096, LANES = 16 };
+
+/* One bucket in this update. */
+typedef struct {
+    size_t first;
+    double bound;   // sum over units of the largest magnitude
+    double largest; // this rank's largest magnitude, and
+    int64_t where;  // the element that has it
+} Bucket;
+
+static struct {
+    Grad *grads;   // (count)
+    int64_t *sums; // (count) or NULL where rounding in place will do
+    size_t count;
+    bool exact;
+    double limit;    // magnitudes must be smaller
+    double *largest; // magnitude in each block of a bucket: scratch
+    Bucket *buckets; // grows when an unknown one comes
+    int bucket_count;
+    int64_t offending; // this rank's first element beyond the limit, in the order of calls, or -1
+} state;
+
+static size_t sums_bytes(size_t count, bool exact, int units, int ranks) {
+    return exact && (units > 1 || ranks > 1) ? size_mul(count, sizeof(int64_t), "exact sums") : 0;
+}
+
+static size_t largest_bytes(size_t count) { return (count / BLOCK + 1) * sizeof(double); }
+
+size_t reduction_bytes(size_t count, bool exact, int units, int ranks) {
+    return sums_bytes(count, exact, units, ranks) + largest_bytes(count);
+}
+
+void reduction_open(Grad *grads, size_t count, bool exact, int units) {
+    memset(&state, 0, sizeof state);
+    state.grads = grads;
+    state.count = count;
+    state.exact = exact;
+    state.limit = exact ? FIXED_LIMIT : INFINITY;
+    state.offending = -1;
+    state.largest = memory_map(largest_bytes(count), "the gradient's block maxima");
+    size_t bytes = sums_bytes(count, exact, units, world_size());
+    if (bytes) state.sums = memory_map(bytes, "exact gradient sums (--no-exact needs none)");
+}
+
+void reduction_close(void) {
+    memory_unmap(state.sums, state.sums ? state.count * sizeof *state.sums : 0);
+    memory_unmap(state.largest, largest_bytes(state.count));
+    free(state.buckets);
+    memset(&state, 0, sizeof state);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Blocks: what one task does
+
+/* The largest magnitude among n elements; infinity when one of them is not finite. */
+static double largest_magnitude(const real *g, size_t n) {
+    real most[LANES] = {0},
+         nan[LANES] = {0}; // x - x is 0, or NaN where x is not finite, and stays so
+    size_t whole = n - n % LANES;
+    for (size_t i = 0; i < whole; i += LANES) {
+        SIMD_FOR
+        for (int l = 0; l < LANES; l++) {
+            real x = g[i + l], magnitude = x < 0 ? -x : x;
+            most[l] = magnitude > most[l] ? magnitude : most[l];
+            nan[l] += x - x;
+        }
+    }
+    double largest = 0, finite = 0;
+    for (size_t i = whole; i < n; i++) {
+        if (fabs((double)g[i]) > largest) largest = fabs((double)g[i]);
+        finite += (double)(g[i] - g[i]);
+    }
+    for (int l = 0; l < LANES; l++) {
+        if ((double)most[l] > largest) largest = (double)most[l];
+        finite += (double)nan[l];
+    }
+    return finite == 0 ? largest : INFINITY;
+}
+
+static void round_block(real *g, size_t n) {
+    SIMD_FOR
+    for (size_t i = 0; i < n; i++) g[i] = fixed_round(g[i]);
+}
+
+static void write_block(int64_t *restrict sum, const real *restrict g, size_t n) {
+    SIMD_FOR
+    for (size_t i = 0; i < n; i++) sum[i] = fixed_from(g[i]);
+}
+
+static void add_block(int64_t *restrict sum, const real *restrict g, size_t n) {
+    SIMD_FOR
+    for (size_t i = 0; i < n; i++)
+        sum[i] = (int64_t)((uint64_t)sum[i] + (uint64_t)fixed_from(g[i]));
+}
+
+static void read_block(real *restrict g, const int64_t *restrict sum, size_t n) {
+    SIMD_FOR
+    for (size_t i = 0; i < n; i++) g[i] = fixed_to(sum[i]);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Buckets: blocks in parallel, then what their magnitudes say
+
+static size_t block_count(size_t elements) { return (elements + BLOCK - 1) / BLOCK; }
+
+static size_t block_size(size_t elements, size_t block) {
+    size_t left = elements - block * BLOCK;
+    return left < BLOCK ? left : BLOCK;
+}
+
+/* This update's entry for the bucket that starts at `first`; a fresh one for its first unit. */
+static Bucket *bucket_at(size_t first, bool first_unit) {
+    int i = 0;
+    while (i < state.bucket_count && state.buckets[i].first != first) i++;
+    if (i == state.bucket_count) {
+        state.bucket_count++;
+        state.buckets = memory_grow(state.buckets, (size_t)state.bucket_count, sizeof(Bucket),
+                                    "the gradient's buckets");
+        first_unit = true;
+    }
+    if (first_unit) state.buckets[i] = (Bucket){.first = first, .where = -1};
+    return &state.buckets[i];
+}
+
+/* The first of n elements from `at` whose magnitude is not below `limit`. There is one. */
+static int64_t first_beyond(size_t at, size_t n, double limit) {
+    size_t i = at;
+    while (i < at + n - 1 && fabs((double)state.grads[i]) < limit) i++;
+    return (int64_t)i;
+}
+
+/* Enters one unit's block magnitudes into the bucket and notes an element beyond the limit. */
+static void judge(Bucket *bucket, size_t count) {
+    size_t worst = 0;
+    for (size_t b = 1; b < block_count(count) && state.largest[worst] < state.limit; b++)
+        if (state.largest[b] > state.largest[worst]) worst = b;
+    double largest = state.largest[worst];
+    bucket->bound += largest;
+    if (largest < state.limit && largest <= bucket->largest) return;
+    int64_t where = first_beyond(bucket->first + worst * BLOCK, block_size(count, worst),
+                                 largest < state.limit ? largest : state.limit);
+    if (!(largest < state.limit) && state.offending < 0) state.offending = where;
+    bucket->largest = largest;
+    bucket->where = where;
+}
+
+/* Plain: what is not finite must be found before it is sent; afterwards every rank has it. */
+static void check(size_t first, size_t count) {
+    size_t blocks = block_count(count);
+    PARALLEL_FOR
+    for (size_t b = 0; b < blocks; b++)
+        state.largest[b] = largest_magnitude(state.grads + first + b * BLOCK, block_size(count, b));
+    judge(bucket_at(first, true), count);
+}
+
+/* Exact: one unit's bucket to fixed point. A block beyond the range is left out: judge refuses it.
+ */
+static void fold(size_t first, size_t count, bool first_unit) {
+    size_t blocks = block_count(count);
+    PARALLEL_FOR
+    for (size_t b = 0; b < blocks; b++) {
+        size_t at = first + b * BLOCK, n = block_size(count, b);
+        Grad *g = state.grads + at;
+        state.largest[b] = largest_magnitude(g, n);
+        if (!(state.largest[b] < state.limit)) continue;
+        if (!state.sums)
+            round_block(g, n);
+        else if (first_unit)
+            write_block(state.sums + at, g, n);
+        else
+            add_block(state.sums + at, g, n);
+    }
+    judge(bucket_at(first, first_unit), count);
+}
+
+/* A rank without a unit contributes zeros. */
+static void contribute_zeros(size_t first, size_t count) {
+    if (state.sums)
+        memset(state.sums + first, 0, count * sizeof *state.sums);
+    else
+        gradient_zero(state.grads + first, count);
+    bucket_at(first, true);
+}
+
+void reduction_ready(size_t first, size_t count, bool first_unit, bool last_unit, bool has_unit) {
+    bool exchange = last_unit && world_size() > 1;
+    if (count == 0) return;
+    if (!has_unit)
+        contribute_zeros(first, count);
+    else if (state.exact)
+        fold(first, count, first_unit);
+    else if (exchange)
+        check(first, count);
+    if (!exchange) return;
+    if (state.sums)
+        world_sum_begin(state.sums + first, count, WORLD_INT64);
+    else
+        world_sum_begin(state.grads + first, count, sizeof(Grad) == 4 ? WORLD_FLOAT : WORLD_DOUBLE);
+}
+
+// ---------------------------------------------------------------------------------------------
+// The end of the update
+
+/* The bound on every bucket's sum, over all ranks. A rank that has found an element beyond the
+ * limit reports that one, and leaves the others' bounds alone. */
+static void check_bounds(void) {
+    double *bounds =
+        memory_new((size_t)state.bucket_count, sizeof *bounds, "the gradient's bounds");
+    for (int i = 0; i < state.bucket_count; i++)
+        bounds[i] = state.offending < 0 ? state.buckets[i].bound : 0;
+    world_sum_doubles(bounds, (size_t)state.bucket_count);
+    for (int i = 0; i < state.bucket_count; i++)
+        if (!(bounds[i] < state.limit) && state.offending < 0)
+            state.offending = state.buckets[i].where;
+    free(bounds);
+}
+
+int64_t reduction_finish(void) {
+    world_sum_wait();
+    if (state.exact) check_bounds();
+    if (state.sums) {
+        size_t blocks = block_count(state.count);
+        PARALLEL_FOR
+        for (size_t b = 0; b < blocks; b++)
+            read_block(state.grads + b * BLOCK, state.sums + b * BLOCK, block_size(state.count, b));
+    }
+    int64_t offending = state.offending;
+    state.offending = -1;
+    return offending;
+}

@@ -1,0 +1,19 @@
+/* launcher.h: what started this process, as the environment tells. Open MPI's mpirun, MPICH's and
+ * Intel's mpiexec, srun and torchrun each leave their variables there; none means one process.
+ * Not here: joining the other ranks (world.h). */
+#ifndef LLMC_LAUNCHER_H
+#define LLMC_LAUNCHER_H
+
+#include <stdbool.h>
+
+typedef struct {
+    const char *name; // for messages: "Open MPI", "srun", ..., "none"
+    bool speaks_mpi;  // its processes can find each other over MPI
+    int rank, size;   // 0 of 1 when there is no launcher
+} Launcher;
+
+/* Reads the environment. Fatal (EXIT_USAGE) when variables contradict each other or are half set.
+ */
+Launcher launcher_detect(void);
+
+#endif

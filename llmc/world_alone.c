@@ -1,0 +1,27 @@
+/* world_alone.c: world.h's communication in a build without MPI, where there is one rank: a sum
+ * over ranks is the value itself, and there is nobody to wait for. */
+#include "world_parts.h"
+
+#ifndef USE_MPI
+
+bool world_join(World *world, int *argc, char ***argv, const Launcher *launcher) {
+    (void)world, (void)argc, (void)argv, (void)launcher;
+    return false;
+}
+
+void world_close(void) {}
+void world_local_or(void *bytes, int count) { (void)bytes, (void)count; }
+
+void world_barrier(void) {}
+void world_sum_doubles(double *values, size_t count) { (void)values, (void)count; }
+void world_sum_u64(uint64_t *values, size_t count) { (void)values, (void)count; }
+void world_min_i64(int64_t *values, size_t count) { (void)values, (void)count; }
+void world_broadcast(void *bytes, size_t count, int root) { (void)bytes, (void)count, (void)root; }
+
+void world_sum_begin(void *values, size_t count, WorldType type) {
+    (void)values, (void)count, (void)type;
+}
+void world_sum_progress(void) {}
+void world_sum_wait(void) {}
+
+#endif
