@@ -34,13 +34,14 @@ shared := $(patsubst %.c,$(BUILD)/%.o,$(wildcard llmc/*.c))
 cpu     = $(patsubst llmc/cpu/%.c,$(BUILD)/cpu_$(1)/%.o,$(wildcard llmc/cpu/*.c))
 tests  := $(patsubst test/%.c,$(BUILD)/%,$(wildcard test/test_*.c)) \
           $(foreach r,float double,$(patsubst test/%.c,$(BUILD)/%_$(r),$(wildcard test/real_*.c)))
+reference := $(foreach r,float double,$(BUILD)/test_gpt2_$(r)) # against recorded float64 values
 scripts := $(wildcard test/cli_*.sh)
 
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s%s\n' $(1) $(2))
 
 # ---- targets ------------------------------------------------------------------------------------
-.PHONY: all help run setup test test_gpt2 lint bench clean FORCE
+.PHONY: all help run setup test test_gpt2 mutate lint bench clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -55,8 +56,14 @@ run: train_gpt2 ## build, then train the tiny model on the built-in text and let
 setup: ## install what the tests use beside the compiler (Open MPI, gnuplot)
 	$(Q)sh dev/setup.sh
 
-test: $(BUILD)/train_gpt2 $(BUILD)/make_data $(tests) ## build and run every test
-	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(scripts)
+test: $(BUILD)/train_gpt2 $(BUILD)/make_data $(tests) $(reference) ## build and run every test
+	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(reference) $(scripts)
+
+test_gpt2: $(reference) ## check gradients, optimizer and schedule against recorded values
+	$(Q)BUILD=$(BUILD) sh test/run.sh $(reference)
+
+mutate: ## show that these tests fail for each of a list of small wrongs in the code
+	$(Q)sh dev/mutate.sh
 
 lint: ## includes point one way; formatting; no fast-math
 	$(Q)sh dev/lint.sh
@@ -79,6 +86,14 @@ $(BUILD)/real_%_float: $(BUILD)/test_float/real_%.o $(shared) $(call cpu,float)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/real_%_double: $(BUILD)/test_double/real_%.o $(shared) $(call cpu,double)
+	$(call say,link,$@)
+	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
+gpt2_parts = $(patsubst %,$(BUILD)/test_$(1)/%.o,expect tiny gpt2_operations gpt2_model $(2) gpt2_update \
+             chapter27 gpt2_main)
+$(BUILD)/test_gpt2_float: $(call gpt2_parts,float) $(shared) $(call cpu,float)
+	$(call say,link,$@)
+	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
+$(BUILD)/test_gpt2_double: $(call gpt2_parts,double,gpt2_differences) $(shared) $(call cpu,double)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/make_data: $(BUILD)/test/make_data.o

@@ -25,15 +25,17 @@ typedef struct Test {
     struct Test *next;
 } Test;
 
-static Test *test_first, **test_last = &test_first;
-static int test_failures;            // of the running test
-static const char *test_skip_reason; // of the running test
+// Weak: a test program may consist of several files, which then share one list.
+#define SHARED __attribute__((weak))
+SHARED Test *test_first, **test_last;
+SHARED int test_failures;            // of the running test
+SHARED const char *test_skip_reason; // of the running test
 
 #define TEST(id, proves_)                                                                          \
     static void test_##id(void);                                                                   \
     __attribute__((constructor)) static void register_##id(void) {                                 \
         static Test test = {#id, proves_, test_##id, NULL};                                        \
-        *test_last = &test;                                                                        \
+        *(test_last ? test_last : &test_first) = &test;                                            \
         test_last = &test.next;                                                                    \
     }                                                                                              \
     static void test_##id(void)
@@ -113,7 +115,7 @@ __attribute__((unused)) static void test_expect_fatal(const char *file, int line
     }
 }
 
-static int test_main(int argc, char **argv) {
+__attribute__((unused)) static int test_main(int argc, char **argv) {
     const char *program = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
     int passed = 0, failed = 0, skipped = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -1,0 +1,529 @@
+/* chapter27.c: chapter 27 of the course ("How much data did one update really see? AdamW, accumulation and
+ * many GPUs"), statement by statement in the chapter's order, each beside the code that shows it. Where the
+ * chapter uses a tiny GPT of its own, this is the project's (tiny.h). */
+#include "tiny.h"
+
+#include "../llmc/adamw.h"
+#include "../llmc/config.h"
+#include "../llmc/options.h"
+#include "../llmc/schedule.h"
+
+/* What the chapter prints was computed in float64; the float build is held to its own precision. */
+static const double rounding = IN_DOUBLE ? 1e-15 : 1e-6;
+
+enum { ROW = TINY_T, FIVE = 5 * TINY_T, FOUR = 4 * TINY_T };
+
+static Settings course(void) {
+    char *argv[] = {"train_gpt2", "--model", "gpt2", NULL};
+    return options_parse(3, argv);
+}
+
+static Schedule course_schedule(int64_t warmup, int64_t end) {
+    return (Schedule){.kind = SCHEDULE_COSINE, .max = 6e-4, .min = 6e-5, .warmup = warmup, .end = end};
+}
+
+static const AdamW course_adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
+
+// ---------------------------------------------------------------------------------------------
+// 27.1 AdamW has more state than there are parameters
+
+/* One weight of its own, with its state. */
+typedef struct {
+    real w, m, v;
+} Single;
+
+static void single_step(Single *s, const AdamW *optimizer, int t, double rate, double gradient, bool decayed) {
+    Span span = {.offset = 0, .count = 1, .decayed = decayed};
+    real g = (real)gradient;
+    AdamWStep step = adamw_step(optimizer, t, rate, fabs(gradient));
+    adamw_update(&s->w, NULL, &s->m, &s->v, &g, &span, 1, &step);
+}
+
+TEST(adamw_state, "27.1: m and v each have the shape of the parameters: twice as much again") {
+    Config config;
+    CHECK(config_named("gpt2", &config));
+    MemoryPlan plan = gpt2_memory(&config, 1, false, true);
+    CHECK(plan.optimizer == 2 * plan.params, "%zu bytes of state, %zu of parameters", plan.optimizer,
+          plan.params);
+    CHECK(plan.grads == plan.params, "gradients come on top");
+}
+
+TEST(adamw_moments, "27.1: m_t = b1 m + (1-b1) g, v_t = b2 v + (1-b2) g^2, and the corrections undo the start at 0") {
+    Single s = {0};
+    double m = 0, v = 0, g[3] = {0.5, -2, 0.25};
+    for (int t = 1; t <= 3; t++) {
+        single_step(&s, &course_adamw, t, 0, g[t - 1], false); // a rate of 0: only the state moves
+        m = 0.9 * m + 0.1 * g[t - 1];
+        v = 0.95 * v + 0.05 * g[t - 1] * g[t - 1];
+        CHECK_NEAR(s.m, m, rounding);
+        CHECK_NEAR(s.v, v, rounding);
+        AdamWStep step = adamw_step(&course_adamw, t, 1, 0);
+        CHECK_NEAR(step.correction1, 1 - pow(0.9, t), 1e-16);
+        CHECK_NEAR(step.correction2, 1 - pow(0.95, t), 1e-16);
+        if (t == 1) CHECK_NEAR(s.m / step.correction1, g[0], rounding); // the mean of one gradient is it
+        if (t == 1) CHECK_NEAR(s.v / step.correction2, g[0] * g[0], rounding);
+    }
+}
+
+TEST(adamw_formula, "27.1: theta = (1 - eta lambda) theta - eta m^ / (sqrt(v^) + eps)") {
+    Single s = {.w = 2};
+    double theta = 2, m = 0, v = 0, eta = 0.25, g[4] = {0.5, -0.125, 3, 0};
+    for (int t = 1; t <= 4; t++) {
+        single_step(&s, &course_adamw, t, eta, g[t - 1], true);
+        m = 0.9 * m + 0.1 * g[t - 1];
+        v = 0.95 * v + 0.05 * g[t - 1] * g[t - 1];
+        double m_hat = m / (1 - pow(0.9, t)), v_hat = v / (1 - pow(0.95, t));
+        theta = (1 - eta * 0.1) * theta - eta * m_hat / (sqrt(v_hat) + 1e-8);
+        CHECK_NEAR(s.w, theta, 4 * rounding);
+    }
+}
+
+TEST(adamw_decoupled, "27.1: the W: decay does not pass through the adaptive division as a gradient would") {
+    Single decoupled = {.w = 1}, mixed = {.w = 1};
+    AdamW no_decay = course_adamw;
+    no_decay.weight_decay = 0;
+    single_step(&decoupled, &course_adamw, 1, 0.1, 0, true);
+    single_step(&mixed, &no_decay, 1, 0.1, 0.1 * 1, true); // lambda theta as part of the gradient
+    CHECK_NEAR(decoupled.w, 0.99, rounding);
+    CHECK_NEAR(mixed.w, 0.9, 1e-6);
+}
+
+TEST(adamw_settings, "27.1: b1 0.9, b2 0.95, eps 1e-8, weight decay 0.1 are what --model gpt2 trains with") {
+    Settings s = course();
+    CHECK(s.beta1 == 0.9 && s.beta2 == 0.95, "%g %g", s.beta1, s.beta2);
+    CHECK(s.eps == 1e-8 && s.weight_decay == 0.1, "%g %g", s.eps, s.weight_decay);
+}
+
+TEST(adamw_eps, "27.1: where v^ is tiny, eps sets the denominator; it limits a step, and sets no least one") {
+    Single usual = {0}, tiny = {0}, none = {0};
+    single_step(&usual, &course_adamw, 1, 0.1, 1e-3, false);
+    CHECK_NEAR(usual.w, -0.1, 1e-5); // eps does not matter: a step of the learning rate
+    single_step(&tiny, &course_adamw, 1, 0.1, 1e-10, false);
+    CHECK_NEAR(tiny.w, -0.1 * 1e-10 / (1e-10 + 1e-8), 1e-7); // a hundred times less
+    AdamW smaller = course_adamw;
+    smaller.eps = 1e-14;
+    single_step(&none, &smaller, 1, 0.1, 1e-10, false);
+    CHECK_NEAR(none.w, -0.1, 1e-4); // without it rounding noise would move weights at full speed
+    Single still = {0};
+    single_step(&still, &course_adamw, 1, 0.1, 0, false);
+    CHECK(still.w == 0, "a gradient of 0 moves nothing");
+}
+
+TEST(adamw_groups, "27.1: two or more dimensions decay, biases and LayerNorm do not, the shared embedding counts once") {
+    Config config;
+    CHECK(config_named("gpt2", &config));
+    TensorTable table = tensor_table_new(&config);
+    int embeddings = 0;
+    for (int i = 0; i < table.count; i++) {
+        const Tensor *t = &table.tensors[i];
+        bool vector = strstr(t->name, ".bias") || strstr(t->name, "ln_");
+        CHECK(t->decayed == !vector && table.spans[i].decayed == !vector, "%s", t->name);
+        CHECK((t->dims >= 2) == t->decayed, "%s has %d dimensions", t->name, t->dims);
+        embeddings += t->count == (size_t)config.vocab * config.channels;
+    }
+    CHECK(embeddings == 1, "%d tensors of the embedding's size", embeddings);
+    DecayGroup decayed = tensor_table_group(&table, true), rest = tensor_table_group(&table, false);
+    CHECK(decayed.tensors == 50 && decayed.parameters == 124318464, "%d, %zu", decayed.tensors,
+          decayed.parameters);
+    CHECK(rest.tensors == 98 && rest.parameters == 121344, "%d, %zu", rest.tensors, rest.parameters);
+    tensor_table_free(&table);
+}
+
+// ---------------------------------------------------------------------------------------------
+// 27.2 Small steps first, then ever slower
+
+TEST(schedule_settings, "27.2: 6e-4, a tenth of it, 715 updates of warmup, 19073 in all") {
+    Settings s = course();
+    CHECK(s.lr == 6e-4 && s.warmup == 715 && s.steps == 19073, "%g %lld %lld", s.lr, (long long)s.warmup,
+          (long long)s.steps);
+    CHECK_NEAR(s.min_lr, 6e-4 / 10, 1e-19);
+    CHECK(s.schedule == SCHEDULE_COSINE && s.decay_steps == -1, "the cosine ends with the last update");
+}
+
+TEST(schedule_first_step, "27.2: i + 1, so that step 0 has a rate: 6e-4/715") {
+    Schedule s = course_schedule(715, 19073);
+    CHECK_NEAR(schedule_rate(&s, 0), 6e-4 / 715, 1e-21);
+    CHECK_NEAR(schedule_rate(&s, 1), 2 * 6e-4 / 715, 1e-21);
+}
+
+TEST(schedule_peak, "27.2: i = W-1 is at the peak, and i = W, where the cosine begins, still is") {
+    Schedule s = course_schedule(715, 19073);
+    CHECK_NEAR(schedule_rate(&s, 714), 6e-4, 1e-18);
+    CHECK_NEAR(schedule_rate(&s, 715), 6e-4, 1e-18);
+    CHECK(schedule_rate(&s, 716) < 6e-4, "then it falls");
+    CHECK(schedule_rate(&s, 713) < 6e-4, "and rose before");
+}
+
+TEST(schedule_last_step, "27.2: the last index is S-1 = 19072: its rate is near the floor, not on it") {
+    Schedule s = course_schedule(715, 19073);
+    double last = schedule_rate(&s, 19072);
+    CHECK(last > 6e-5 && last < 6e-5 + 1e-11, "%.17g", last);
+    CHECK_NEAR(schedule_rate(&s, 19073), 6e-5, 1e-19);
+    CHECK(schedule_rate(&s, 19074) == 6e-5, "beyond S");
+}
+
+TEST(schedule_short, "27.2: W=4, S=20: 0.00015; 0.0006 at 3 and 4; 0.00033 at 12; 0.00006 at 20 and 21") {
+    Schedule s = course_schedule(4, 20);
+    CHECK_NEAR(schedule_rate(&s, 0), 0.00015, 1e-18);
+    CHECK_NEAR(schedule_rate(&s, 3), 0.0006, 1e-18);
+    CHECK_NEAR(schedule_rate(&s, 4), 0.0006, 1e-18);
+    CHECK_NEAR(schedule_rate(&s, 12), 0.00033, 1e-18);
+    CHECK_NEAR(schedule_rate(&s, 20), 0.00006, 1e-18);
+    CHECK_NEAR(schedule_rate(&s, 21), 0.00006, 1e-18);
+}
+
+// ---------------------------------------------------------------------------------------------
+// 27.3 Where the denominator of gradient accumulation comes from
+
+TEST(weighted_mean, "27.3: 2 tokens of loss 1 and 3 of loss 3: (2*1 + 3*3)/5 = 2.2; the mean of means says 2") {
+    // Two words with logits (x, 0) have loss log(1 + exp(-x)) where the first is the target.
+    enum { N = 5, C = 1, V = 2, VP = 128 };
+    const double losses[2] = {1, 3};
+    const int counts[2] = {2, 3};
+    real *wte = fresh(VP * C), *logits = fresh((size_t)classifier_chunk(N, VP) * VP), *x = fresh(N);
+    real *got = fresh(N);
+    Id *targets = fresh_tokens("none", 1, N); // all 0
+    memset(wte, 0, VP * C * sizeof *wte);
+    wte[0] = 1;
+    for (int n = 0; n < N; n++) x[n] = (real)-log(expm1(losses[n >= 2]));
+    classifier(got, NULL, NULL, logits, x, wte, targets, 0, N, C, V, VP, false);
+    double sum[2] = {(double)got[0] + got[1], (double)got[2] + got[3] + got[4]};
+    CHECK_NEAR((sum[0] + sum[1]) / N, 2.2, 2 * rounding); // each token weighs 1/N
+    CHECK_NEAR((sum[0] / counts[0] + sum[1] / counts[1]) / 2, 2.0, 2 * rounding);
+    release_fresh();
+}
+
+/* The gradients of the five rows, as units of 2 and 3 rows with the given weights of their means. */
+static GPT2 *two_and_three(double weight_of_2, double weight_of_3) {
+    GPT2 *model = tiny_new(false);
+    TinyBatch batch = tiny_batch("tiny.rows", 5);
+    real losses[FIVE];
+    tiny_unit(model, losses, &batch, 0, 2, weight_of_2 / (2 * ROW), false);
+    tiny_unit(model, losses, &batch, 2, 3, weight_of_3 / (3 * ROW), true);
+    return model;
+}
+
+static GPT2 *five_at_once(void) {
+    GPT2 *model = tiny_new(false);
+    TinyBatch batch = tiny_batch("tiny.rows", 5);
+    real losses[FIVE];
+    tiny_unit(model, losses, &batch, 0, 5, 1.0 / FIVE, false);
+    return model;
+}
+
+/* The largest difference between the gradients of two models, which are freed. */
+static double largest_difference(GPT2 *a, GPT2 *b) {
+    double largest = 0;
+    for (int i = 0; i < a->table.count; i++) {
+        const Tensor *t = &a->table.tensors[i];
+        for (size_t j = 0; j < t->count; j++) {
+            double d = fabs((double)a->grads[t->offset + j] - (double)b->grads[t->offset + j]);
+            if (!(d <= largest)) largest = d; // NaN stays
+        }
+    }
+    gpt2_free(a);
+    gpt2_free(b);
+    return largest;
+}
+
+TEST(two_fifths_three_fifths, "27.3: five rows as 2 + 3, weighted 2/5 and 3/5, are the five rows at once") {
+    Expectations *e = expect_open("gpt2_five");
+    GPT2 *split = two_and_three(2.0 / 5, 3.0 / 5);
+    tiny_expect(e, split, split->grads, MODEL_GRADIENT);
+    double difference = largest_difference(split, five_at_once()); // the chapter's: 5.55e-17
+    CHECK(difference <= rounding, "%g", difference);
+    (void)expect_values(e, "losses", FIVE);
+    (void)expect_values(e, "logits_of_row_0", ROW * TINY_VOCAB);
+    expect_close(e);
+}
+
+TEST(one_half_one_half, "27.3: weighted 1/2 and 1/2 they are not: off by more than 0.01, as PyTorch's are") {
+    Expectations *e = expect_open("gpt2_equal");
+    GPT2 *wrong = two_and_three(0.5, 0.5);
+    tiny_expect(e, wrong, wrong->grads, MODEL_GRADIENT);
+    double difference = largest_difference(wrong, five_at_once()); // the chapter's model: 0.052799
+    CHECK(difference > 0.01, "%g", difference);
+    expect_close(e);
+}
+
+TEST(four_equal_micro_steps, "27.3: four equal micro-steps, each loss divided by 4, are the four rows at once") {
+    Expectations *e = expect_open("gpt2_four");
+    GPT2 *model = tiny_new(false);
+    TinyBatch batch = tiny_batch("tiny.rows", 4);
+    real losses[FOUR];
+    for (int k = 0; k < 4; k++) tiny_unit(model, losses, &batch, k, 1, 1.0 / ROW / 4, k > 0);
+    expect_tensor(e, "losses", losses, FOUR, MODEL_LOSS, 1);
+    tiny_expect(e, model, model->grads, MODEL_GRADIENT);
+    gpt2_free(model);
+    expect_close(e);
+}
+
+TEST(zeroing_each_time, "27.3: zeroing before each micro-step leaves the last one's gradient alone") {
+    GPT2 *model = tiny_new(false), *last = tiny_new(false);
+    TinyBatch batch = tiny_batch("tiny.rows", 5);
+    real losses[FIVE];
+    tiny_unit(model, losses, &batch, 0, 2, 1.0 / FIVE, false);
+    tiny_unit(model, losses, &batch, 2, 3, 1.0 / FIVE, false); // written, not added
+    tiny_unit(last, losses, &batch, 2, 3, 1.0 / FIVE, false);
+    CHECK(largest_difference(model, last) == 0);
+    model = two_and_three(0, 3.0 / 5);
+    CHECK(largest_difference(model, five_at_once()) > 0.01, "which is not the update's");
+}
+
+static void adamw_now(GPT2 *model, const AdamW *optimizer, int64_t t) {
+    AdamWStep step = adamw_step(optimizer, t, 1e-3, tiny_norm(model));
+    adamw_update(model->params, model->master, model->m, model->v, model->grads, model->table.spans,
+                 model->table.count, &step);
+}
+
+/* The largest difference between the weights of two models. */
+static double weight_difference(const GPT2 *a, const GPT2 *b) {
+    double largest = 0;
+    for (size_t i = 0; i < a->table.elements; i++) {
+        double d = fabs((double)a->params[i] - (double)b->params[i]);
+        if (!(d <= largest)) largest = d;
+    }
+    return largest;
+}
+
+TEST(stepping_each_time, "27.3: a step after each micro-step is another computation: the weights changed between") {
+    GPT2 *once = two_and_three(2.0 / 5, 3.0 / 5), *twice = tiny_new(false);
+    TinyBatch batch = tiny_batch("tiny.rows", 5);
+    real losses[FIVE];
+    adamw_now(once, &course_adamw, 1);
+    tiny_unit(twice, losses, &batch, 0, 2, 1.0 / FIVE, false);
+    adamw_now(twice, &course_adamw, 1);
+    tiny_unit(twice, losses, &batch, 2, 3, 1.0 / FIVE, false);
+    adamw_now(twice, &course_adamw, 2);
+    CHECK(weight_difference(once, twice) > 1e-4, "%g", weight_difference(once, twice));
+    gpt2_free(once);
+    gpt2_free(twice);
+}
+
+TEST(rows_are_independent, "27.3: LayerNorm looks at one position: a row's losses do not depend on its neighbours") {
+    GPT2 *model = tiny_new(false);
+    TinyBatch batch = tiny_batch("tiny.rows", 5);
+    real together[FIVE], alone[FIVE];
+    gpt2_forward(model, batch.ids, 5, ROW);
+    gpt2_loss(model, together, batch.targets, 5, ROW);
+    for (int row = 0; row < 5; row++) {
+        gpt2_forward(model, batch.ids + row * ROW, 1, ROW);
+        gpt2_loss(model, alone + row * ROW, batch.targets + row * ROW, 1, ROW);
+    }
+    for (int i = 0; i < FIVE; i++) CHECK_NEAR(alone[i], together[i], 8 * rounding);
+    gpt2_free(model);
+}
+
+// ---------------------------------------------------------------------------------------------
+// 27.4 Which vector does clipping limit?
+
+static double pair_norm(const real g[2]) {
+    Span both = {.offset = 0, .count = 2};
+    double sum;
+    gradient_square_sums(&sum, g, &both, 1);
+    return sqrt(sum);
+}
+
+TEST(clip_3_4, "27.4: (3,4) has norm 5 and becomes (0.6, 0.8): shorter, in the same direction") {
+    real g[2] = {3, 4};
+    CHECK_NEAR(pair_norm(g), 5, 0);
+    double scale = clip_scale(5, 1); // 1/(5 + 1e-6): PyTorch's guard against division by zero
+    CHECK_NEAR(3 * scale, 0.6, 2e-7);
+    CHECK_NEAR(4 * scale, 0.8, 2e-7);
+    CHECK_NEAR(3 * scale / (4 * scale), 3.0 / 4, 1e-15);
+}
+
+TEST(clip_not_by_element, "27.4: clipped element by element it would be (1,1): another direction") {
+    double scale = clip_scale(5, 1);
+    CHECK(3 * scale < 1 && 4 * scale < 1 && 3 * scale != 4 * scale);
+    CHECK_NEAR(sqrt(9 + 16) * scale, 1, 1e-6);  // the norm is 1,
+    CHECK(fabs(sqrt(2.0) - 1) > 0.4, "(1,1)'s is not");
+}
+
+TEST(clip_all_at_once, "27.4: one norm over all parameters: two tensors (3) and (4) are scaled by one factor") {
+    const Span spans[2] = {{.offset = 0, .count = 1}, {.offset = 1, .count = 1}};
+    real g[2] = {3, 4};
+    double sums[2];
+    gradient_square_sums(sums, g, spans, 2);
+    CHECK_NEAR(sqrt(sums[0] + sums[1]), 5, 0);
+}
+
+TEST(clip_small, "27.4: a norm below the threshold is left alone, one of 0 divides nothing by zero") {
+    CHECK(clip_scale(0.5, 1) == 1 && clip_scale(0, 1) == 1);
+}
+
+TEST(clip_after_the_sum, "27.4: clip(g1 + g2) is not clip(g1) + clip(g2)") {
+    const real g1[2] = {3, 4}, g2[2] = {-3, 4}, sum[2] = {0, 8};
+    double s1 = clip_scale(pair_norm(g1), 1), s2 = clip_scale(pair_norm(g2), 1);
+    double after = sum[1] * clip_scale(pair_norm(sum), 1), before = g1[1] * s1 + g2[1] * s2;
+    CHECK_NEAR(after, 1, 1e-6);
+    CHECK_NEAR(before, 1.6, 1e-6);
+}
+
+TEST(clip_repairs_no_nan, "27.4: clipping repairs no NaN: norm and scale stay NaN, and stop the update") {
+    real g[2] = {(real)NAN, 4};
+    CHECK(isnan(pair_norm(g)) && isnan(clip_scale(pair_norm(g), 1)));
+    g[0] = (real)INFINITY;
+    CHECK(isinf(pair_norm(g)));
+}
+
+// ---------------------------------------------------------------------------------------------
+// 27.5 DDP copies the model, splits the data, then averages the gradients
+
+/* Four rows on two simulated ranks, two rows each in `micro_steps` micro-steps of a model of its own, every
+ * token scaled by `scale`; the ranks' gradients are then added and divided by `divisor`. */
+static GPT2 *two_ranks(int micro_steps, double scale, double divisor) {
+    TinyBatch batch = tiny_batch("tiny.rows", 4);
+    GPT2 *rank[2];
+    real losses[FOUR];
+    int rows = 2 / micro_steps;
+    for (int r = 0; r < 2; r++) {
+        rank[r] = tiny_new(false);
+        for (int k = 0; k < micro_steps; k++)
+            tiny_unit(rank[r], losses, &batch, 2 * r + k * rows, rows, scale, k > 0);
+    }
+    for (size_t i = 0; i < rank[0]->table.elements; i++)
+        rank[0]->grads[i] = (real)((rank[0]->grads[i] + rank[1]->grads[i]) / divisor);
+    gpt2_free(rank[1]);
+    return rank[0];
+}
+
+static void check_four(GPT2 *ranks) {
+    Expectations *e = expect_open("gpt2_four");
+    for (int i = 0; i < ranks->table.count; i++) {
+        const Tensor *t = &ranks->table.tensors[i];
+        expect_tensor(e, t->name, ranks->grads + t->offset, t->count, MODEL_GRADIENT, 1);
+    }
+    (void)expect_values(e, "losses", FOUR);
+    expect_close(e);
+    gpt2_free(ranks);
+}
+
+TEST(two_ranks_averaged, "27.5: two ranks of two rows, their mean gradients averaged, are four rows at once") {
+    check_four(two_ranks(1, 1.0 / (2 * ROW), 2));
+}
+
+TEST(two_ranks_summed, "27.5: this program scales every token by 1/N and adds: the same, without dividing by R") {
+    check_four(two_ranks(1, 1.0 / FOUR, 1));
+}
+
+TEST(ranks_and_micro_steps, "27.5: R = 2 ranks of K = 2 micro-steps: a mean over each row, scaled by 1/(RK)") {
+    check_four(two_ranks(2, 1.0 / ROW / (2 * 2), 1));
+}
+
+TEST(dividing_twice, "27.5: dividing by R once more after an average is wrong by that factor") {
+    Expectations *e = expect_open("gpt2_four");
+    GPT2 *halved = two_ranks(1, 1.0 / (2 * ROW), 4);
+    CHECK(tiny_distance(e, halved, halved->grads) > 0.01);
+    gpt2_free(halved);
+    (void)expect_values(e, "losses", FOUR);
+    expect_close(e);
+}
+
+TEST(tokens_per_update, "27.5: 524288 = B T K R: 64 * 1024 = 65536 tokens a forward, K = 8 alone, K = 1 on 8 ranks") {
+    Settings s = course();
+    Config config;
+    CHECK(config_named("gpt2", &config) && config.seq_len == 1024 && s.batch == 64 && s.total_batch == 524288);
+    int64_t forward = s.batch * config.seq_len;
+    CHECK(forward == 65536 && forward * 8 * 1 == s.total_batch && forward * 1 * 8 == s.total_batch);
+}
+
+TEST(copied_data, "27.5: the same rows on both ranks are no four rows: no more data was seen than two rows") {
+    GPT2 *copies = tiny_new(false), *two = tiny_new(false);
+    TinyBatch batch = tiny_batch("tiny.rows", 4);
+    real losses[FOUR];
+    tiny_unit(copies, losses, &batch, 0, 2, 1.0 / FOUR, false);
+    tiny_unit(copies, losses, &batch, 0, 2, 1.0 / FOUR, true);
+    tiny_unit(two, losses, &batch, 0, 2, 1.0 / (2 * ROW), false);
+    CHECK(largest_difference(copies, two) <= rounding);
+}
+
+// ---------------------------------------------------------------------------------------------
+// 27.6 Logs must not make another experiment
+
+TEST(logged_loss, "27.6: what is logged is a sum over a count; a mean of means is so only for equal shares") {
+    GPT2 *model = tiny_new(false);
+    TinyBatch batch = tiny_batch("tiny.rows", 3);
+    for (int t = 5; t < ROW; t++) batch.targets[t] = -1; // row 0 has 5 targets left
+    real losses[3 * ROW];
+    double sum[2] = {0};
+    gpt2_forward(model, batch.ids, 3, ROW);
+    gpt2_loss(model, losses, batch.targets, 3, ROW);
+    for (int i = 0; i < 3 * ROW; i++) sum[i >= ROW] += losses[i];
+    double right = (sum[0] + sum[1]) / (5 + 2 * ROW), wrong = (sum[0] / 5 + sum[1] / (2 * ROW)) / 2;
+    CHECK(fabs(right - wrong) > 0.01, "%g and %g", right, wrong);
+    gpt2_free(model);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Exercises
+
+TEST(exercise_1, "exercise 1: B=8, T=256, R=4, K=16: 131072 tokens in one update") {
+    CHECK(8 * 256 * 4 * 16 == 131072);
+}
+
+TEST(exercise_2, "exercise 2: ranks with 4 and 8 valid tokens weigh 1/3 and 2/3, in the gradients too") {
+    TinyBatch batch = tiny_batch("tiny.rows", 2);
+    for (int row = 0; row < 2; row++)
+        for (int t = row ? 8 : 4; t < ROW; t++) batch.targets[row * ROW + t] = -1;
+    real losses[2 * ROW];
+    GPT2 *together = tiny_new(false), *weighted = tiny_new(false), *averaged = tiny_new(false);
+    tiny_unit(together, losses, &batch, 0, 2, 1.0 / 12, false); // 1/N for every token
+    tiny_unit(weighted, losses, &batch, 0, 1, 1.0 / 3 / 4, false);
+    tiny_unit(weighted, losses, &batch, 1, 1, 2.0 / 3 / 8, true);
+    tiny_unit(averaged, losses, &batch, 0, 1, 1.0 / 2 / 4, false);
+    tiny_unit(averaged, losses, &batch, 1, 1, 1.0 / 2 / 8, true);
+    double wrong = 0;
+    for (size_t i = 0; i < together->table.elements; i++)
+        wrong = fmax(wrong, fabs((double)averaged->grads[i] - (double)together->grads[i]));
+    CHECK(wrong > 0.01, "%g", wrong);
+    gpt2_free(averaged);
+    CHECK(largest_difference(weighted, together) <= 4 * rounding);
+}
+
+TEST(exercise_3, "exercise 3: clipping is not linear: each micro-step clipped is not their sum clipped") {
+    GPT2 *parts[2] = {tiny_new(false), tiny_new(false)}, *whole = five_at_once();
+    TinyBatch batch = tiny_batch("tiny.rows", 5);
+    real losses[FIVE];
+    tiny_unit(parts[0], losses, &batch, 0, 2, 1.0 / FIVE, false);
+    tiny_unit(parts[1], losses, &batch, 2, 3, 1.0 / FIVE, false);
+    double clip = 0.5, scale = clip_scale(tiny_norm(whole), clip), difference = 0;
+    double scales[2] = {clip_scale(tiny_norm(parts[0]), clip), clip_scale(tiny_norm(parts[1]), clip)};
+    CHECK(scales[0] < 1 && scales[1] < 1 && scale < 1, "all three are clipped");
+    for (size_t i = 0; i < whole->table.elements; i++) {
+        double each = parts[0]->grads[i] * scales[0] + parts[1]->grads[i] * scales[1];
+        difference = fmax(difference, fabs(each - whole->grads[i] * scale));
+    }
+    CHECK(difference > 0.005, "%g", difference);
+    gpt2_free(parts[0]);
+    gpt2_free(parts[1]);
+    gpt2_free(whole);
+}
+
+/* `steps` updates on the five rows, counting t from `first`. */
+static void train_on(GPT2 *model, int first, int steps) {
+    TinyBatch batch = tiny_batch("tiny.rows", 5);
+    real losses[FIVE];
+    for (int t = first; t < first + steps; t++) {
+        tiny_unit(model, losses, &batch, 0, 5, 1.0 / FIVE, false);
+        adamw_now(model, &course_adamw, t);
+    }
+}
+
+TEST(exercise_4, "exercise 4: resuming with the weights but without AdamW's state is another run; with it, the same") {
+    GPT2 *straight = tiny_new(false), *resumed = tiny_new(false), *forgetful = tiny_new(false);
+    size_t bytes = straight->table.elements * sizeof(real);
+    train_on(straight, 1, 3);
+    memcpy(resumed->params, straight->params, bytes);
+    memcpy(resumed->m, straight->m, bytes);
+    memcpy(resumed->v, straight->v, bytes);
+    memcpy(forgetful->params, straight->params, bytes); // same weights, same rate, same data; m = v = 0
+    train_on(straight, 4, 2);
+    train_on(resumed, 4, 2);
+    train_on(forgetful, 4, 2);
+    CHECK(weight_difference(straight, resumed) == 0);
+    CHECK(weight_difference(straight, forgetful) > 1e-4, "%g", weight_difference(straight, forgetful));
+    gpt2_free(straight);
+    gpt2_free(resumed);
+    gpt2_free(forgetful);
+}

@@ -1,0 +1,76 @@
+/* tiny.c: see tiny.h. */
+#include "tiny.h"
+
+static void write_weights(GPT2 *model) {
+    for (int i = 0; i < model->table.count; i++) {
+        const Tensor *t = &model->table.tensors[i];
+        bool is_scale = strstr(t->name, "ln_") && strstr(t->name, "weight");
+        Range range = {.bits = 8, .scale = is_scale ? 1 : 0.25, .base = is_scale ? 1 : 0};
+        real *values = calloc(t->count, sizeof *values);
+        float *host = calloc(t->count, sizeof *host);
+        formula_fill(values, t->name, t->count, range);
+        for (size_t j = 0; j < t->count; j++) host[j] = (float)values[j]; // exact: 8 bits
+        gpt2_write_weights(model, t, 0, host, t->count);
+        free(values);
+        free(host);
+    }
+}
+
+GPT2 *tiny_new(bool recompute) {
+    Config config = {.layers = 2, .heads = 3, .channels = TINY_CHANNELS, .seq_len = 23, .vocab = TINY_VOCAB};
+    GPT2 *model = gpt2_new(&config, TINY_ROWS, recompute, true);
+    // Backward must write every gradient, whatever was there before.
+    for (size_t i = 0; i < model->table.elements; i++) model->grads[i] = (real)NAN;
+    write_weights(model);
+    return model;
+}
+
+TinyBatch tiny_batch(const char *name, int rows) {
+    TinyBatch batch;
+    for (int b = 0; b < rows; b++)
+        for (int t = 0; t < TINY_T; t++) {
+            size_t at = (size_t)b * (TINY_T + 1) + t;
+            batch.ids[b * TINY_T + t] = formula_token(name, TINY_VOCAB, at);
+            batch.targets[b * TINY_T + t] = formula_token(name, TINY_VOCAB, at + 1);
+        }
+    return batch;
+}
+
+void tiny_unit(GPT2 *model, real *losses, const TinyBatch *batch, int first, int rows, double scale,
+               bool accumulate) {
+    const Id *ids = batch->ids + first * TINY_T, *targets = batch->targets + first * TINY_T;
+    gpt2_forward(model, ids, rows, TINY_T);
+    gpt2_backward(model, losses + first * TINY_T, ids, targets, rows, TINY_T, scale, accumulate, NULL, NULL);
+}
+
+void tiny_expect(Expectations *e, const GPT2 *model, const real *packed, Operation operation) {
+    for (int i = 0; i < model->table.count; i++) {
+        const Tensor *t = &model->table.tensors[i];
+        expect_tensor(e, t->name, packed + t->offset, t->count, operation, 1);
+    }
+    const Tensor *wte = &model->table.tensors[0];
+    size_t padded = (size_t)config_padded_vocab(&model->config) * TINY_CHANNELS;
+    for (size_t i = wte->count; i < padded; i++)
+        CHECK(packed[wte->offset + i] == 0, "wte's padding [%zu] is %g", i, (double)packed[wte->offset + i]);
+}
+
+double tiny_distance(Expectations *e, const GPT2 *model, const real *packed) {
+    double largest = 0;
+    for (int i = 0; i < model->table.count; i++) {
+        const Tensor *t = &model->table.tensors[i];
+        const double *want = expect_values(e, t->name, t->count);
+        for (size_t j = 0; j < t->count; j++) {
+            double d = fabs((double)packed[t->offset + j] - want[j]);
+            if (!(d <= largest)) largest = d;
+        }
+    }
+    return largest;
+}
+
+double tiny_norm(const GPT2 *model) {
+    double *sums = calloc(model->table.count, sizeof *sums), sum = 0;
+    gradient_square_sums(sums, model->grads, model->table.spans, model->table.count);
+    for (int i = 0; i < model->table.count; i++) sum += sums[i];
+    free(sums);
+    return sqrt(sum);
+}

@@ -1,0 +1,35 @@
+/* tiny.h: the tiny GPT whose values are recorded, built from the program's own model (llmc/gpt2.h). Two
+ * layers, three heads; nothing in it is a round number. Next: gpt2_model.c. */
+#ifndef TINY_H
+#define TINY_H
+
+#include "expect.h"
+
+#include "../llmc/gpt2.h"
+
+enum { TINY_ROWS = 5, TINY_T = 19, TINY_VOCAB = 131, TINY_CHANNELS = 24 };
+
+/* The model with the recorded weights, for units of up to TINY_ROWS rows. */
+GPT2 *tiny_new(bool recompute);
+
+/* `rows` windows of TINY_T + 1 tokens: inputs and targets. */
+typedef struct {
+    Id ids[TINY_ROWS * TINY_T], targets[TINY_ROWS * TINY_T];
+} TinyBatch;
+TinyBatch tiny_batch(const char *name, int rows);
+
+/* Rows first .. first+rows of a batch, forward and backward: grads (+)= the gradient of scale times the sum
+ * of their losses, which go to losses[first * TINY_T ..]. */
+void tiny_unit(GPT2 *model, real *losses, const TinyBatch *batch, int first, int rows, double scale,
+               bool accumulate);
+
+/* Compares every gradient tensor (or another packed buffer) with the file's, padding with zero. */
+void tiny_expect(Expectations *e, const GPT2 *model, const real *packed, Operation operation);
+
+/* The largest difference of any gradient from the file's, without judging it. Uses all tensors. */
+double tiny_distance(Expectations *e, const GPT2 *model, const real *packed);
+
+/* Global norm of the model's gradients, as an update takes it. */
+double tiny_norm(const GPT2 *model);
+
+#endif
