@@ -1,6 +1,6 @@
-/* chapter27.c: chapter 27 of the course ("How much data did one update really see? AdamW, accumulation and
- * many GPUs"), statement by statement in the chapter's order, each beside the code that shows it. Where the
- * chapter uses a tiny GPT of its own, this is the project's (tiny.h). */
+/* chapter27.c: chapter 27 of the course ("How much data did one update really see? AdamW,
+ * accumulation and many GPUs"), statement by statement in the chapter's order, each beside the code
+ * that shows it. Where the chapter uses a tiny GPT of its own, this is the project's (tiny.h). */
 #include "tiny.h"
 
 #include "../llmc/adamw.h"
@@ -19,7 +19,8 @@ static Settings course(void) {
 }
 
 static Schedule course_schedule(int64_t warmup, int64_t end) {
-    return (Schedule){.kind = SCHEDULE_COSINE, .max = 6e-4, .min = 6e-5, .warmup = warmup, .end = end};
+    return (Schedule){
+        .kind = SCHEDULE_COSINE, .max = 6e-4, .min = 6e-5, .warmup = warmup, .end = end};
 }
 
 static const AdamW course_adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
@@ -32,7 +33,8 @@ typedef struct {
     real w, m, v;
 } Single;
 
-static void single_step(Single *s, const AdamW *optimizer, int t, double rate, double gradient, bool decayed) {
+static void single_step(Single *s, const AdamW *optimizer, int t, double rate, double gradient,
+                        bool decayed) {
     Span span = {.offset = 0, .count = 1, .decayed = decayed};
     real g = (real)gradient;
     AdamWStep step = adamw_step(optimizer, t, rate, fabs(gradient));
@@ -43,12 +45,13 @@ TEST(adamw_state, "27.1: m and v each have the shape of the parameters: twice as
     Config config;
     CHECK(config_named("gpt2", &config));
     MemoryPlan plan = gpt2_memory(&config, 1, false, true);
-    CHECK(plan.optimizer == 2 * plan.params, "%zu bytes of state, %zu of parameters", plan.optimizer,
-          plan.params);
+    CHECK(plan.optimizer == 2 * plan.params, "%zu bytes of state, %zu of parameters",
+          plan.optimizer, plan.params);
     CHECK(plan.grads == plan.params, "gradients come on top");
 }
 
-TEST(adamw_moments, "27.1: m_t = b1 m + (1-b1) g, v_t = b2 v + (1-b2) g^2, and the corrections undo the start at 0") {
+TEST(adamw_moments, "27.1: m_t = b1 m + (1-b1) g, v_t = b2 v + (1-b2) g^2, and the corrections "
+                    "undo the start at 0") {
     Single s = {0};
     double m = 0, v = 0, g[3] = {0.5, -2, 0.25};
     for (int t = 1; t <= 3; t++) {
@@ -60,7 +63,8 @@ TEST(adamw_moments, "27.1: m_t = b1 m + (1-b1) g, v_t = b2 v + (1-b2) g^2, and t
         AdamWStep step = adamw_step(&course_adamw, t, 1, 0);
         CHECK_NEAR(step.correction1, 1 - pow(0.9, t), 1e-16);
         CHECK_NEAR(step.correction2, 1 - pow(0.95, t), 1e-16);
-        if (t == 1) CHECK_NEAR(s.m / step.correction1, g[0], rounding); // the mean of one gradient is it
+        if (t == 1)
+            CHECK_NEAR(s.m / step.correction1, g[0], rounding); // the mean of one gradient is it
         if (t == 1) CHECK_NEAR(s.v / step.correction2, g[0] * g[0], rounding);
     }
 }
@@ -78,7 +82,8 @@ TEST(adamw_formula, "27.1: theta = (1 - eta lambda) theta - eta m^ / (sqrt(v^) +
     }
 }
 
-TEST(adamw_decoupled, "27.1: the W: decay does not pass through the adaptive division as a gradient would") {
+TEST(adamw_decoupled,
+     "27.1: the W: decay does not pass through the adaptive division as a gradient would") {
     Single decoupled = {.w = 1}, mixed = {.w = 1};
     AdamW no_decay = course_adamw;
     no_decay.weight_decay = 0;
@@ -88,13 +93,15 @@ TEST(adamw_decoupled, "27.1: the W: decay does not pass through the adaptive div
     CHECK_NEAR(mixed.w, 0.9, 1e-6);
 }
 
-TEST(adamw_settings, "27.1: b1 0.9, b2 0.95, eps 1e-8, weight decay 0.1 are what --model gpt2 trains with") {
+TEST(adamw_settings,
+     "27.1: b1 0.9, b2 0.95, eps 1e-8, weight decay 0.1 are what --model gpt2 trains with") {
     Settings s = course();
     CHECK(s.beta1 == 0.9 && s.beta2 == 0.95, "%g %g", s.beta1, s.beta2);
     CHECK(s.eps == 1e-8 && s.weight_decay == 0.1, "%g %g", s.eps, s.weight_decay);
 }
 
-TEST(adamw_eps, "27.1: where v^ is tiny, eps sets the denominator; it limits a step, and sets no least one") {
+TEST(adamw_eps,
+     "27.1: where v^ is tiny, eps sets the denominator; it limits a step, and sets no least one") {
     Single usual = {0}, tiny = {0}, none = {0};
     single_step(&usual, &course_adamw, 1, 0.1, 1e-3, false);
     CHECK_NEAR(usual.w, -0.1, 1e-5); // eps does not matter: a step of the learning rate
@@ -109,7 +116,8 @@ TEST(adamw_eps, "27.1: where v^ is tiny, eps sets the denominator; it limits a s
     CHECK(still.w == 0, "a gradient of 0 moves nothing");
 }
 
-TEST(adamw_groups, "27.1: two or more dimensions decay, biases and LayerNorm do not, the shared embedding counts once") {
+TEST(adamw_groups, "27.1: two or more dimensions decay, biases and LayerNorm do not, the shared "
+                   "embedding counts once") {
     Config config;
     CHECK(config_named("gpt2", &config));
     TensorTable table = tensor_table_new(&config);
@@ -125,7 +133,8 @@ TEST(adamw_groups, "27.1: two or more dimensions decay, biases and LayerNorm do 
     DecayGroup decayed = tensor_table_group(&table, true), rest = tensor_table_group(&table, false);
     CHECK(decayed.tensors == 50 && decayed.parameters == 124318464, "%d, %zu", decayed.tensors,
           decayed.parameters);
-    CHECK(rest.tensors == 98 && rest.parameters == 121344, "%d, %zu", rest.tensors, rest.parameters);
+    CHECK(rest.tensors == 98 && rest.parameters == 121344, "%d, %zu", rest.tensors,
+          rest.parameters);
     tensor_table_free(&table);
 }
 
@@ -134,10 +143,11 @@ TEST(adamw_groups, "27.1: two or more dimensions decay, biases and LayerNorm do 
 
 TEST(schedule_settings, "27.2: 6e-4, a tenth of it, 715 updates of warmup, 19073 in all") {
     Settings s = course();
-    CHECK(s.lr == 6e-4 && s.warmup == 715 && s.steps == 19073, "%g %lld %lld", s.lr, (long long)s.warmup,
-          (long long)s.steps);
+    CHECK(s.lr == 6e-4 && s.warmup == 715 && s.steps == 19073, "%g %lld %lld", s.lr,
+          (long long)s.warmup, (long long)s.steps);
     CHECK_NEAR(s.min_lr, 6e-4 / 10, 1e-19);
-    CHECK(s.schedule == SCHEDULE_COSINE && s.decay_steps == -1, "the cosine ends with the last update");
+    CHECK(s.schedule == SCHEDULE_COSINE && s.decay_steps == -1,
+          "the cosine ends with the last update");
 }
 
 TEST(schedule_first_step, "27.2: i + 1, so that step 0 has a rate: 6e-4/715") {
@@ -154,7 +164,8 @@ TEST(schedule_peak, "27.2: i = W-1 is at the peak, and i = W, where the cosine b
     CHECK(schedule_rate(&s, 713) < 6e-4, "and rose before");
 }
 
-TEST(schedule_last_step, "27.2: the last index is S-1 = 19072: its rate is near the floor, not on it") {
+TEST(schedule_last_step,
+     "27.2: the last index is S-1 = 19072: its rate is near the floor, not on it") {
     Schedule s = course_schedule(715, 19073);
     double last = schedule_rate(&s, 19072);
     CHECK(last > 6e-5 && last < 6e-5 + 1e-11, "%.17g", last);
@@ -162,7 +173,8 @@ TEST(schedule_last_step, "27.2: the last index is S-1 = 19072: its rate is near 
     CHECK(schedule_rate(&s, 19074) == 6e-5, "beyond S");
 }
 
-TEST(schedule_short, "27.2: W=4, S=20: 0.00015; 0.0006 at 3 and 4; 0.00033 at 12; 0.00006 at 20 and 21") {
+TEST(schedule_short,
+     "27.2: W=4, S=20: 0.00015; 0.0006 at 3 and 4; 0.00033 at 12; 0.00006 at 20 and 21") {
     Schedule s = course_schedule(4, 20);
     CHECK_NEAR(schedule_rate(&s, 0), 0.00015, 1e-18);
     CHECK_NEAR(schedule_rate(&s, 3), 0.0006, 1e-18);
@@ -175,7 +187,8 @@ TEST(schedule_short, "27.2: W=4, S=20: 0.00015; 0.0006 at 3 and 4; 0.00033 at 12
 // ---------------------------------------------------------------------------------------------
 // 27.3 Where the denominator of gradient accumulation comes from
 
-TEST(weighted_mean, "27.3: 2 tokens of loss 1 and 3 of loss 3: (2*1 + 3*3)/5 = 2.2; the mean of means says 2") {
+TEST(weighted_mean,
+     "27.3: 2 tokens of loss 1 and 3 of loss 3: (2*1 + 3*3)/5 = 2.2; the mean of means says 2") {
     // Two words with logits (x, 0) have loss log(1 + exp(-x)) where the first is the target.
     enum { N = 5, C = 1, V = 2, VP = 128 };
     const double losses[2] = {1, 3};
@@ -193,7 +206,8 @@ TEST(weighted_mean, "27.3: 2 tokens of loss 1 and 3 of loss 3: (2*1 + 3*3)/5 = 2
     release_fresh();
 }
 
-/* The gradients of the five rows, as units of 2 and 3 rows with the given weights of their means. */
+/* The gradients of the five rows, as units of 2 and 3 rows with the given weights of their means.
+ */
 static GPT2 *two_and_three(double weight_of_2, double weight_of_3) {
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 5);
@@ -226,7 +240,8 @@ static double largest_difference(GPT2 *a, GPT2 *b) {
     return largest;
 }
 
-TEST(two_fifths_three_fifths, "27.3: five rows as 2 + 3, weighted 2/5 and 3/5, are the five rows at once") {
+TEST(two_fifths_three_fifths,
+     "27.3: five rows as 2 + 3, weighted 2/5 and 3/5, are the five rows at once") {
     Expectations *e = expect_open("gpt2_five");
     GPT2 *split = two_and_three(2.0 / 5, 3.0 / 5);
     tiny_expect(e, split, split->grads, MODEL_GRADIENT);
@@ -237,7 +252,8 @@ TEST(two_fifths_three_fifths, "27.3: five rows as 2 + 3, weighted 2/5 and 3/5, a
     expect_close(e);
 }
 
-TEST(one_half_one_half, "27.3: weighted 1/2 and 1/2 they are not: off by more than 0.01, as PyTorch's are") {
+TEST(one_half_one_half,
+     "27.3: weighted 1/2 and 1/2 they are not: off by more than 0.01, as PyTorch's are") {
     Expectations *e = expect_open("gpt2_equal");
     GPT2 *wrong = two_and_three(0.5, 0.5);
     tiny_expect(e, wrong, wrong->grads, MODEL_GRADIENT);
@@ -246,7 +262,8 @@ TEST(one_half_one_half, "27.3: weighted 1/2 and 1/2 they are not: off by more th
     expect_close(e);
 }
 
-TEST(four_equal_micro_steps, "27.3: four equal micro-steps, each loss divided by 4, are the four rows at once") {
+TEST(four_equal_micro_steps,
+     "27.3: four equal micro-steps, each loss divided by 4, are the four rows at once") {
     Expectations *e = expect_open("gpt2_four");
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 4);
@@ -258,7 +275,8 @@ TEST(four_equal_micro_steps, "27.3: four equal micro-steps, each loss divided by
     expect_close(e);
 }
 
-TEST(zeroing_each_time, "27.3: zeroing before each micro-step leaves the last one's gradient alone") {
+TEST(zeroing_each_time,
+     "27.3: zeroing before each micro-step leaves the last one's gradient alone") {
     GPT2 *model = tiny_new(false), *last = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real losses[FIVE];
@@ -286,7 +304,8 @@ static double weight_difference(const GPT2 *a, const GPT2 *b) {
     return largest;
 }
 
-TEST(stepping_each_time, "27.3: a step after each micro-step is another computation: the weights changed between") {
+TEST(stepping_each_time,
+     "27.3: a step after each micro-step is another computation: the weights changed between") {
     GPT2 *once = two_and_three(2.0 / 5, 3.0 / 5), *twice = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real losses[FIVE];
@@ -300,7 +319,8 @@ TEST(stepping_each_time, "27.3: a step after each micro-step is another computat
     gpt2_free(twice);
 }
 
-TEST(rows_are_independent, "27.3: LayerNorm looks at one position: a row's losses do not depend on its neighbours") {
+TEST(rows_are_independent,
+     "27.3: LayerNorm looks at one position: a row's losses do not depend on its neighbours") {
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real together[FIVE], alone[FIVE];
@@ -336,11 +356,12 @@ TEST(clip_3_4, "27.4: (3,4) has norm 5 and becomes (0.6, 0.8): shorter, in the s
 TEST(clip_not_by_element, "27.4: clipped element by element it would be (1,1): another direction") {
     double scale = clip_scale(5, 1);
     CHECK(3 * scale < 1 && 4 * scale < 1 && 3 * scale != 4 * scale);
-    CHECK_NEAR(sqrt(9 + 16) * scale, 1, 1e-6);  // the norm is 1,
+    CHECK_NEAR(sqrt(9 + 16) * scale, 1, 1e-6); // the norm is 1,
     CHECK(fabs(sqrt(2.0) - 1) > 0.4, "(1,1)'s is not");
 }
 
-TEST(clip_all_at_once, "27.4: one norm over all parameters: two tensors (3) and (4) are scaled by one factor") {
+TEST(clip_all_at_once,
+     "27.4: one norm over all parameters: two tensors (3) and (4) are scaled by one factor") {
     const Span spans[2] = {{.offset = 0, .count = 1}, {.offset = 1, .count = 1}};
     real g[2] = {3, 4};
     double sums[2];
@@ -348,7 +369,8 @@ TEST(clip_all_at_once, "27.4: one norm over all parameters: two tensors (3) and 
     CHECK_NEAR(sqrt(sums[0] + sums[1]), 5, 0);
 }
 
-TEST(clip_small, "27.4: a norm below the threshold is left alone, one of 0 divides nothing by zero") {
+TEST(clip_small,
+     "27.4: a norm below the threshold is left alone, one of 0 divides nothing by zero") {
     CHECK(clip_scale(0.5, 1) == 1 && clip_scale(0, 1) == 1);
 }
 
@@ -360,7 +382,8 @@ TEST(clip_after_the_sum, "27.4: clip(g1 + g2) is not clip(g1) + clip(g2)") {
     CHECK_NEAR(before, 1.6, 1e-6);
 }
 
-TEST(clip_repairs_no_nan, "27.4: clipping repairs no NaN: norm and scale stay NaN, and stop the update") {
+TEST(clip_repairs_no_nan,
+     "27.4: clipping repairs no NaN: norm and scale stay NaN, and stop the update") {
     real g[2] = {(real)NAN, 4};
     CHECK(isnan(pair_norm(g)) && isnan(clip_scale(pair_norm(g), 1)));
     g[0] = (real)INFINITY;
@@ -370,8 +393,9 @@ TEST(clip_repairs_no_nan, "27.4: clipping repairs no NaN: norm and scale stay Na
 // ---------------------------------------------------------------------------------------------
 // 27.5 DDP copies the model, splits the data, then averages the gradients
 
-/* Four rows on two simulated ranks, two rows each in `micro_steps` micro-steps of a model of its own, every
- * token scaled by `scale`; the ranks' gradients are then added and divided by `divisor`. */
+/* Four rows on two simulated ranks, two rows each in `micro_steps` micro-steps of a model of its
+ * own, every token scaled by `scale`; the ranks' gradients are then added and divided by `divisor`.
+ */
 static GPT2 *two_ranks(int micro_steps, double scale, double divisor) {
     TinyBatch batch = tiny_batch("tiny.rows", 4);
     GPT2 *rank[2];
@@ -399,15 +423,18 @@ static void check_four(GPT2 *ranks) {
     gpt2_free(ranks);
 }
 
-TEST(two_ranks_averaged, "27.5: two ranks of two rows, their mean gradients averaged, are four rows at once") {
+TEST(two_ranks_averaged,
+     "27.5: two ranks of two rows, their mean gradients averaged, are four rows at once") {
     check_four(two_ranks(1, 1.0 / (2 * ROW), 2));
 }
 
-TEST(two_ranks_summed, "27.5: this program scales every token by 1/N and adds: the same, without dividing by R") {
+TEST(two_ranks_summed,
+     "27.5: this program scales every token by 1/N and adds: the same, without dividing by R") {
     check_four(two_ranks(1, 1.0 / FOUR, 1));
 }
 
-TEST(ranks_and_micro_steps, "27.5: R = 2 ranks of K = 2 micro-steps: a mean over each row, scaled by 1/(RK)") {
+TEST(ranks_and_micro_steps,
+     "27.5: R = 2 ranks of K = 2 micro-steps: a mean over each row, scaled by 1/(RK)") {
     check_four(two_ranks(2, 1.0 / ROW / (2 * 2), 1));
 }
 
@@ -420,15 +447,18 @@ TEST(dividing_twice, "27.5: dividing by R once more after an average is wrong by
     expect_close(e);
 }
 
-TEST(tokens_per_update, "27.5: 524288 = B T K R: 64 * 1024 = 65536 tokens a forward, K = 8 alone, K = 1 on 8 ranks") {
+TEST(tokens_per_update,
+     "27.5: 524288 = B T K R: 64 * 1024 = 65536 tokens a forward, K = 8 alone, K = 1 on 8 ranks") {
     Settings s = course();
     Config config;
-    CHECK(config_named("gpt2", &config) && config.seq_len == 1024 && s.batch == 64 && s.total_batch == 524288);
+    CHECK(config_named("gpt2", &config) && config.seq_len == 1024 && s.batch == 64 &&
+          s.total_batch == 524288);
     int64_t forward = s.batch * config.seq_len;
     CHECK(forward == 65536 && forward * 8 * 1 == s.total_batch && forward * 1 * 8 == s.total_batch);
 }
 
-TEST(copied_data, "27.5: the same rows on both ranks are no four rows: no more data was seen than two rows") {
+TEST(copied_data,
+     "27.5: the same rows on both ranks are no four rows: no more data was seen than two rows") {
     GPT2 *copies = tiny_new(false), *two = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 4);
     real losses[FOUR];
@@ -441,7 +471,8 @@ TEST(copied_data, "27.5: the same rows on both ranks are no four rows: no more d
 // ---------------------------------------------------------------------------------------------
 // 27.6 Logs must not make another experiment
 
-TEST(logged_loss, "27.6: what is logged is a sum over a count; a mean of means is so only for equal shares") {
+TEST(logged_loss,
+     "27.6: what is logged is a sum over a count; a mean of means is so only for equal shares") {
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 3);
     for (int t = 5; t < ROW; t++) batch.targets[t] = -1; // row 0 has 5 targets left
@@ -462,7 +493,8 @@ TEST(exercise_1, "exercise 1: B=8, T=256, R=4, K=16: 131072 tokens in one update
     CHECK(8 * 256 * 4 * 16 == 131072);
 }
 
-TEST(exercise_2, "exercise 2: ranks with 4 and 8 valid tokens weigh 1/3 and 2/3, in the gradients too") {
+TEST(exercise_2,
+     "exercise 2: ranks with 4 and 8 valid tokens weigh 1/3 and 2/3, in the gradients too") {
     TinyBatch batch = tiny_batch("tiny.rows", 2);
     for (int row = 0; row < 2; row++)
         for (int t = row ? 8 : 4; t < ROW; t++) batch.targets[row * ROW + t] = -1;
@@ -481,14 +513,16 @@ TEST(exercise_2, "exercise 2: ranks with 4 and 8 valid tokens weigh 1/3 and 2/3,
     CHECK(largest_difference(weighted, together) <= 4 * rounding);
 }
 
-TEST(exercise_3, "exercise 3: clipping is not linear: each micro-step clipped is not their sum clipped") {
+TEST(exercise_3,
+     "exercise 3: clipping is not linear: each micro-step clipped is not their sum clipped") {
     GPT2 *parts[2] = {tiny_new(false), tiny_new(false)}, *whole = five_at_once();
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real losses[FIVE];
     tiny_unit(parts[0], losses, &batch, 0, 2, 1.0 / FIVE, false);
     tiny_unit(parts[1], losses, &batch, 2, 3, 1.0 / FIVE, false);
     double clip = 0.5, scale = clip_scale(tiny_norm(whole), clip), difference = 0;
-    double scales[2] = {clip_scale(tiny_norm(parts[0]), clip), clip_scale(tiny_norm(parts[1]), clip)};
+    double scales[2] = {clip_scale(tiny_norm(parts[0]), clip),
+                        clip_scale(tiny_norm(parts[1]), clip)};
     CHECK(scales[0] < 1 && scales[1] < 1 && scale < 1, "all three are clipped");
     for (size_t i = 0; i < whole->table.elements; i++) {
         double each = parts[0]->grads[i] * scales[0] + parts[1]->grads[i] * scales[1];
@@ -510,19 +544,22 @@ static void train_on(GPT2 *model, int first, int steps) {
     }
 }
 
-TEST(exercise_4, "exercise 4: resuming with the weights but without AdamW's state is another run; with it, the same") {
+TEST(exercise_4, "exercise 4: resuming with the weights but without AdamW's state is another run; "
+                 "with it, the same") {
     GPT2 *straight = tiny_new(false), *resumed = tiny_new(false), *forgetful = tiny_new(false);
     size_t bytes = straight->table.elements * sizeof(real);
     train_on(straight, 1, 3);
     memcpy(resumed->params, straight->params, bytes);
     memcpy(resumed->m, straight->m, bytes);
     memcpy(resumed->v, straight->v, bytes);
-    memcpy(forgetful->params, straight->params, bytes); // same weights, same rate, same data; m = v = 0
+    memcpy(forgetful->params, straight->params,
+           bytes); // same weights, same rate, same data; m = v = 0
     train_on(straight, 4, 2);
     train_on(resumed, 4, 2);
     train_on(forgetful, 4, 2);
     CHECK(weight_difference(straight, resumed) == 0);
-    CHECK(weight_difference(straight, forgetful) > 1e-4, "%g", weight_difference(straight, forgetful));
+    CHECK(weight_difference(straight, forgetful) > 1e-4, "%g",
+          weight_difference(straight, forgetful));
     gpt2_free(straight);
     gpt2_free(resumed);
     gpt2_free(forgetful);

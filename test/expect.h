@@ -1,9 +1,9 @@
-/* expect.h: recorded float64 values to compare with. It reads test/expectations/NAME.txt (written by
- * dev/record_expectations.py), evaluates the formula that gives both sides their weights and inputs, and
- * compares tensors: NaN never passes, and no tensor of a file is skipped silently.
+/* expect.h: recorded float64 values to compare with. It reads test/expectations/NAME.txt (written
+ * by dev/record_expectations.py), evaluates the formula that gives both sides their weights and
+ * inputs, and compares tensors: NaN never passes, and no tensor of a file is skipped silently.
  *
- * The kernels under test see `real`: float or double, as this file is compiled. Next: gpt2_operations.c,
- * which shows it at work. */
+ * The kernels under test see `real`: float or double, as this file is compiled. Next:
+ * gpt2_operations.c, which shows it at work. */
 #ifndef EXPECT_H
 #define EXPECT_H
 
@@ -15,7 +15,8 @@ enum { IN_DOUBLE = sizeof(real) == sizeof(double) };
 // ---------------------------------------------------------------------------------------------
 // The formula: hashed integers of few bits, so that both sides and every type hold the same numbers
 
-/* Element i of the stream `name`: base + scale * k / 2^(bits-1), k a signed integer of `bits` bits. */
+/* Element i of the stream `name`: base + scale * k / 2^(bits-1), k a signed integer of `bits` bits.
+ */
 typedef struct {
     int bits;
     double scale, base;
@@ -44,8 +45,8 @@ void release_fresh(void);
 // ---------------------------------------------------------------------------------------------
 // Comparing
 
-/* What is compared; each has its tolerances (with reasons) in expect.c, relative to the largest value of
- * the tensor. */
+/* What is compared; each has its tolerances (with reasons) in expect.c, relative to the largest
+ * value of the tensor. */
 typedef enum {
     EMBEDDING,
     LAYERNORM,
@@ -81,7 +82,7 @@ void expect_close(Expectations *e);
 /* Whether a file (NAME.txt) was opened. */
 bool expect_was_opened(const char *file);
 
-/* A name put together from parts, valid until the eighth call after this one. */
+/* A name put together from parts, valid for the next 31 calls. */
 const char *named(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints, for every operation, the worst error seen and its tolerance. */

@@ -1,5 +1,5 @@
-/* gpt2_differences.c: the gradients confirmed without any recorded value: along random directions, a
- * tensor at a time, the loss must change as the gradient says. Needs the double build. */
+/* gpt2_differences.c: the gradients confirmed without any recorded value: along random directions,
+ * a tensor at a time, the loss must change as the gradient says. Needs the double build. */
 #include "tiny.h"
 
 static double mean_loss(GPT2 *model, const TinyBatch *batch, real *losses) {
@@ -11,8 +11,8 @@ static double mean_loss(GPT2 *model, const TinyBatch *batch, real *losses) {
 }
 
 /* (L(w + h d) - L(w - h d)) / 2h. */
-static double slope(GPT2 *model, const TinyBatch *batch, real *losses, real *w, const real *d, size_t n,
-                    double h) {
+static double slope(GPT2 *model, const TinyBatch *batch, real *losses, real *w, const real *d,
+                    size_t n, double h) {
     double loss[2];
     for (int side = 0; side < 2; side++) {
         double step = side ? -h : h;
@@ -24,7 +24,8 @@ static double slope(GPT2 *model, const TinyBatch *batch, real *losses, real *w, 
 }
 
 TEST(central_differences, "every gradient tensor agrees with central differences of the loss") {
-    const double h = 1.0 / 512; // with the extrapolation below, truncation and rounding are about 1e-12
+    const double h =
+        1.0 / 512; // with the extrapolation below, truncation and rounding are about 1e-12
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", TINY_ROWS);
     real *losses = fresh(TINY_ROWS * TINY_T);
@@ -33,7 +34,8 @@ TEST(central_differences, "every gradient tensor agrees with central differences
     for (int i = 0; i < model->table.count; i++) {
         const Tensor *t = &model->table.tensors[i];
         for (int direction = 0; direction < 3; direction++) {
-            real *d = fresh(t->count), *w = model->params + t->offset, *g = model->grads + t->offset;
+            real *d = fresh(t->count), *w = model->params + t->offset,
+                 *g = model->grads + t->offset;
             double along = 0, norm = 0;
             formula_fill(d, named("differences.%s.%d", t->name, direction), t->count,
                          (Range){.bits = 16, .scale = 1 / sqrt(t->count)});
@@ -42,14 +44,15 @@ TEST(central_differences, "every gradient tensor agrees with central differences
             double coarse = slope(model, &batch, losses, w, d, t->count, 2 * h);
             double difference = (4 * fine - coarse) / 3; // Richardson: the error in h^2 goes
             double error = fabs(difference - along) / sqrt(norm);
-            CHECK(error <= 1e-9, "%s, direction %d: differences say %.12g, the gradient %.12g", t->name,
-                  direction, difference, along);
+            CHECK(error <= 1e-9, "%s, direction %d: differences say %.12g, the gradient %.12g",
+                  t->name, direction, difference, along);
             if (error > worst) worst = error;
         }
         release_fresh();
         losses = fresh(TINY_ROWS * TINY_T);
     }
-    printf("  central differences: worst error %.2g of a tensor's gradient norm (tolerance 1e-9)\n", worst);
+    printf("  central differences: worst error %.2g of a tensor's gradient norm (tolerance 1e-9)\n",
+           worst);
     release_fresh();
     gpt2_free(model);
 }

@@ -1,12 +1,15 @@
-/* gpt2_operations.c: each operation of llmc/ops.h on its own, forward and backward, against PyTorch. A
- * gradient is computed twice, written and then added, and must double. Next: gpt2_model.c. */
+/* gpt2_operations.c: each operation of llmc/ops.h on its own, forward and backward, against
+ * PyTorch. A gradient is computed twice, written and then added, and must double. Next:
+ * gpt2_model.c. */
 #include "expect.h"
 
-TEST(embedding, "embedding forward and backward are PyTorch's, repeated words and unused positions too") {
+TEST(embedding,
+     "embedding forward and backward are PyTorch's, repeated words and unused positions too") {
     enum { B = 3, T = 7, C = 10, V = 11, VP = 128, SEQ_LEN = 9, N = B * T };
     Expectations *e = expect_open("embedding");
     Id *ids = fresh_tokens("embedding.ids", V, N);
-    real *wte = fresh_formula("embedding.wte", VP * C), *wpe = fresh_formula("embedding.wpe", SEQ_LEN * C);
+    real *wte = fresh_formula("embedding.wte", VP * C),
+         *wpe = fresh_formula("embedding.wpe", SEQ_LEN * C);
     real *out = fresh(N * C);
     embedding_forward(out, ids, wte, wpe, B, T, C, 0);
     expect_tensor(e, "out", out, N * C, EMBEDDING, 1);
@@ -26,7 +29,8 @@ TEST(embedding, "embedding forward and backward are PyTorch's, repeated words an
     expect_close(e);
 }
 
-TEST(residual_layernorm, "linear + residual + LayerNorm, and the gradient that meets from both sides") {
+TEST(residual_layernorm,
+     "linear + residual + LayerNorm, and the gradient that meets from both sides") {
     enum { N = 13, K = 9, C = 20 };
     Expectations *e = expect_open("residual");
     real *x = fresh_formula("residual.x", N * K), *w = fresh_formula("residual.w", C * K);
@@ -197,11 +201,13 @@ static void check_classifier(Expectations *e, const char *name, int N, int C, in
         expect_tensor(e, named("%s.dwte", name), dwte, V * C, CLASSIFIER, times);
     }
     for (int i = V * C; i < Vp * C; i++) CHECK(dwte[i] == 0, "padding [%d] got a gradient", i);
-    for (int n = 0; n < N; n++) CHECK(targets[n] >= 0 || losses[n] == 0, "ignored row %d has a loss", n);
+    for (int n = 0; n < N; n++)
+        CHECK(targets[n] >= 0 || losses[n] == 0, "ignored row %d has a loss", n);
     release_fresh();
 }
 
-TEST(classifier, "losses and gradients, ignored targets, a vocabulary that is no multiple of its padding") {
+TEST(classifier,
+     "losses and gradients, ignored targets, a vocabulary that is no multiple of its padding") {
     Expectations *e = expect_open("classifier");
     check_classifier(e, "dense", 21, 12, 131, false);
     check_classifier(e, "ignored", 21, 12, 131, true);

@@ -1,6 +1,6 @@
-/* gpt2_update.c: from the gradient to the new weights: global norm, clipping, AdamW, learning rate, and six
- * whole updates. Against torch.nn.utils.clip_grad_norm_, torch.optim.AdamW and the course's formula. Next:
- * chapter27.c. */
+/* gpt2_update.c: from the gradient to the new weights: global norm, clipping, AdamW, learning rate,
+ * and six whole updates. Against torch.nn.utils.clip_grad_norm_, torch.optim.AdamW and the course's
+ * formula. Next: chapter27.c. */
 #include "tiny.h"
 
 #include "../llmc/adamw.h"
@@ -9,7 +9,8 @@
 // ---------------------------------------------------------------------------------------------
 // Clipping
 
-/* Equal, where NaN and infinities count as themselves: for what a non-finite gradient must become. */
+/* Equal, where NaN and infinities count as themselves: for what a non-finite gradient must become.
+ */
 static bool same(double got, double want) {
     return isfinite(want) ? fabs(got - want) <= 1e-6 * fabs(want)
                           : (isnan(want) ? isnan(got) : got == want);
@@ -22,7 +23,8 @@ static double norm_of(const real *gradient, size_t count) {
     return sqrt(sum);
 }
 
-TEST(clip_pairs, "norm and clipped gradient of (3,4), at, below and far from the threshold, 0, Inf, NaN") {
+TEST(clip_pairs,
+     "norm and clipped gradient of (3,4), at, below and far from the threshold, 0, Inf, NaN") {
     static const struct {
         const char *name;
         double g[2];
@@ -36,8 +38,8 @@ TEST(clip_pairs, "norm and clipped gradient of (3,4), at, below and far from the
         const double *clipped = expect_values(e, named("%s.gradient", cases[i].name), 2);
         CHECK(same(norm, want), "%s: norm %g, wanted %g", cases[i].name, norm, want);
         for (int j = 0; j < 2; j++)
-            CHECK(same(g[j] * scale, clipped[j]), "%s[%d]: %.9g, wanted %.9g", cases[i].name, j, g[j] * scale,
-                  clipped[j]);
+            CHECK(same(g[j] * scale, clipped[j]), "%s[%d]: %.9g, wanted %.9g", cases[i].name, j,
+                  g[j] * scale, clipped[j]);
     }
 
     GPT2 *model = tiny_new(false);
@@ -72,7 +74,8 @@ typedef struct {
 static double adamw_rate(int step) { return (1 + step % 4) * 0x1p-7; }
 
 static void check_adamw(Expectations *e, const AdamWCase *c) {
-    const Span spans[2] = {{.offset = 0, .count = MATRIX, .decayed = true}, {.offset = AT, .count = VECTOR}};
+    const Span spans[2] = {{.offset = 0, .count = MATRIX, .decayed = true},
+                           {.offset = AT, .count = VECTOR}};
     real *params = fresh(ROOM), *grads = fresh(ROOM), *m = fresh(ROOM), *v = fresh(ROOM);
     double matrices[STEPS * MATRIX], vectors[STEPS * VECTOR], norms[STEPS], sums[2];
     memset(m, 0, ROOM * sizeof *m);
@@ -85,7 +88,10 @@ static void check_adamw(Expectations *e, const AdamWCase *c) {
         formula_fill(grads + AT, named("adamw.dvector.%d", step), VECTOR, range);
         gradient_square_sums(sums, grads, spans, 2);
         norms[step] = sqrt(sums[0] + sums[1]);
-        AdamW optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = c->eps, .weight_decay = c->decay,
+        AdamW optimizer = {.beta1 = 0.9,
+                           .beta2 = 0.95,
+                           .eps = c->eps,
+                           .weight_decay = c->decay,
                            .clip = c->clip * (step + 1)};
         AdamWStep scalars = adamw_step(&optimizer, step + 1, adamw_rate(step), norms[step]);
         adamw_update(params, NULL, m, v, grads, spans, 2, &scalars);
@@ -99,11 +105,13 @@ static void check_adamw(Expectations *e, const AdamWCase *c) {
     expect_tensor(e, named("%s.matrix_v", c->name), v, MATRIX, ADAMW, 1);
     expect_tensor(e, named("%s.vector_m", c->name), m + AT, VECTOR, ADAMW, 1);
     expect_tensor(e, named("%s.vector_v", c->name), v + AT, VECTOR, ADAMW, 1);
-    for (int i = MATRIX; i < AT; i++) CHECK(isnan(params[i]), "an element of no tensor was updated");
+    for (int i = MATRIX; i < AT; i++)
+        CHECK(isnan(params[i]), "an element of no tensor was updated");
     release_fresh();
 }
 
-TEST(adamw, "ten steps in both groups: decay or none, clipped, no gradient, and eps against a tiny root") {
+TEST(adamw,
+     "ten steps in both groups: decay or none, clipped, no gradient, and eps against a tiny root") {
     static const AdamWCase cases[] = {
         {"decay", 0.1, 0, 1, 1e-8},
         {"no_decay", 0, 0, 1, 1e-8},
@@ -121,19 +129,26 @@ TEST(adamw, "ten steps in both groups: decay or none, clipped, no gradient, and 
 // Schedule
 
 TEST(schedules, "rates at every boundary of the four schedules, and far beyond") {
-    static const char *const kinds[] = {[SCHEDULE_COSINE] = "cosine", [SCHEDULE_LINEAR] = "linear",
-                                        [SCHEDULE_CONSTANT] = "constant", [SCHEDULE_WSD] = "wsd"};
-    static const int spans[][2] = {{715, 19073}, {4, 20}, {0, 20}, {20, 20}, {0, 1}, {1, 1}, {30, 20}};
+    static const char *const kinds[] = {[SCHEDULE_COSINE] = "cosine",
+                                        [SCHEDULE_LINEAR] = "linear",
+                                        [SCHEDULE_CONSTANT] = "constant",
+                                        [SCHEDULE_WSD] = "wsd"};
+    static const int spans[][2] = {{715, 19073}, {4, 20}, {0, 20}, {20, 20},
+                                   {0, 1},       {1, 1},  {30, 20}};
     Expectations *e = expect_open("schedule");
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
         for (size_t s = 0; s < sizeof spans / sizeof spans[0]; s++) {
             const char *name = named("%s.%d.%d", kinds[k], spans[s][0], spans[s][1]);
             size_t count = expect_count(e, named("%s.steps", name));
             const double *steps = expect_values(e, named("%s.steps", name), count);
-            Schedule schedule = {.kind = (ScheduleKind)k, .max = 6e-4, .min = 6e-5, .warmup = spans[s][0],
+            Schedule schedule = {.kind = (ScheduleKind)k,
+                                 .max = 6e-4,
+                                 .min = 6e-5,
+                                 .warmup = spans[s][0],
                                  .end = spans[s][1]};
             double rates[16];
-            for (size_t i = 0; i < count && i < 16; i++) rates[i] = schedule_rate(&schedule, (int64_t)steps[i]);
+            for (size_t i = 0; i < count && i < 16; i++)
+                rates[i] = schedule_rate(&schedule, (int64_t)steps[i]);
             expect_doubles(e, named("%s.rates", name), rates, count, SCHEDULE);
         }
     expect_close(e);
@@ -142,11 +157,13 @@ TEST(schedules, "rates at every boundary of the four schedules, and far beyond")
 // ---------------------------------------------------------------------------------------------
 // Whole updates
 
-TEST(training, "six updates of the tiny GPT in units of 2 and 3 rows: losses, norms, rates, weights") {
+TEST(training,
+     "six updates of the tiny GPT in units of 2 and 3 rows: losses, norms, rates, weights") {
     enum { UPDATES = 6, N = 5 * TINY_T };
     Expectations *e = expect_open("training");
     GPT2 *model = tiny_new(false);
-    Schedule schedule = {.kind = SCHEDULE_COSINE, .max = 0x1p-6, .min = 0x1p-9, .warmup = 2, .end = UPDATES};
+    Schedule schedule = {
+        .kind = SCHEDULE_COSINE, .max = 0x1p-6, .min = 0x1p-9, .warmup = 2, .end = UPDATES};
     AdamW optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-4, .weight_decay = 0.1, .clip = 1};
     double means[UPDATES] = {0}, norms[UPDATES], rates[UPDATES];
     for (int step = 0; step < UPDATES; step++) {
@@ -158,8 +175,8 @@ TEST(training, "six updates of the tiny GPT in units of 2 and 3 rows: losses, no
         norms[step] = tiny_norm(model);
         rates[step] = schedule_rate(&schedule, step);
         AdamWStep scalars = adamw_step(&optimizer, step + 1, rates[step], norms[step]);
-        adamw_update(model->params, model->master, model->m, model->v, model->grads, model->table.spans,
-                     model->table.count, &scalars);
+        adamw_update(model->params, model->master, model->m, model->v, model->grads,
+                     model->table.spans, model->table.count, &scalars);
     }
     expect_doubles(e, "losses", means, UPDATES, TRAINING);
     expect_doubles(e, "norms", norms, UPDATES, TRAINING);

@@ -17,7 +17,8 @@ static void write_weights(GPT2 *model) {
 }
 
 GPT2 *tiny_new(bool recompute) {
-    Config config = {.layers = 2, .heads = 3, .channels = TINY_CHANNELS, .seq_len = 23, .vocab = TINY_VOCAB};
+    Config config = {
+        .layers = 2, .heads = 3, .channels = TINY_CHANNELS, .seq_len = 23, .vocab = TINY_VOCAB};
     GPT2 *model = gpt2_new(&config, TINY_ROWS, recompute, true);
     // Backward must write every gradient, whatever was there before.
     for (size_t i = 0; i < model->table.elements; i++) model->grads[i] = (real)NAN;
@@ -40,7 +41,8 @@ void tiny_unit(GPT2 *model, real *losses, const TinyBatch *batch, int first, int
                bool accumulate) {
     const Id *ids = batch->ids + first * TINY_T, *targets = batch->targets + first * TINY_T;
     gpt2_forward(model, ids, rows, TINY_T);
-    gpt2_backward(model, losses + first * TINY_T, ids, targets, rows, TINY_T, scale, accumulate, NULL, NULL);
+    gpt2_backward(model, losses + first * TINY_T, ids, targets, rows, TINY_T, scale, accumulate,
+                  NULL, NULL);
 }
 
 void tiny_expect(Expectations *e, const GPT2 *model, const real *packed, Operation operation) {
@@ -51,7 +53,8 @@ void tiny_expect(Expectations *e, const GPT2 *model, const real *packed, Operati
     const Tensor *wte = &model->table.tensors[0];
     size_t padded = (size_t)config_padded_vocab(&model->config) * TINY_CHANNELS;
     for (size_t i = wte->count; i < padded; i++)
-        CHECK(packed[wte->offset + i] == 0, "wte's padding [%zu] is %g", i, (double)packed[wte->offset + i]);
+        CHECK(packed[wte->offset + i] == 0, "wte's padding [%zu] is %g", i,
+              (double)packed[wte->offset + i]);
 }
 
 double tiny_distance(Expectations *e, const GPT2 *model, const real *packed) {

@@ -1,5 +1,5 @@
-/* tiny.h: the tiny GPT whose values are recorded, built from the program's own model (llmc/gpt2.h). Two
- * layers, three heads; nothing in it is a round number. Next: gpt2_model.c. */
+/* tiny.h: the tiny GPT whose values are recorded, built from the program's own model (llmc/gpt2.h).
+ * Two layers, three heads; nothing in it is a round number. Next: gpt2_model.c. */
 #ifndef TINY_H
 #define TINY_H
 
@@ -18,8 +18,8 @@ typedef struct {
 } TinyBatch;
 TinyBatch tiny_batch(const char *name, int rows);
 
-/* Rows first .. first+rows of a batch, forward and backward: grads (+)= the gradient of scale times the sum
- * of their losses, which go to losses[first * TINY_T ..]. */
+/* Rows first .. first+rows of a batch, forward and backward: grads (+)= the gradient of scale times
+ * the sum of their losses, which go to losses[first * TINY_T ..]. */
 void tiny_unit(GPT2 *model, real *losses, const TinyBatch *batch, int first, int rows, double scale,
                bool accumulate);
 
