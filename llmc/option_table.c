@@ -94,6 +94,8 @@ const Option option_table[] = {
      "replace a run that --out already holds"},
     {"val-every", "N", IN_OUTPUT, OPTION_INTEGER, FIELD(val_every), INTERVAL, "250", "250",
      "steps between validations; 0: off"},
+    {"val-tokens", "N", IN_OUTPUT, OPTION_INTEGER, FIELD(val_tokens), INTERVAL, "0", "10485760",
+     "validate on the first N targets, rounded up to whole rows; 0: on all"},
     {"sample-every", "N", IN_OUTPUT, OPTION_INTEGER, FIELD(sample_every), INTERVAL, "250", "250",
      "steps between samples of what the model writes; 0: off"},
     {"sample-tokens", "N", IN_OUTPUT, OPTION_INTEGER, FIELD(sample_tokens), COUNT_OR_0, "200", "32",

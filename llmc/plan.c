@@ -158,6 +158,7 @@ static void print_memory(const Plan *plan, const Settings *s, const World *world
 static void print_setting(void *context, const char *name, const char *value, bool quoted, bool given) {
     int *column = context;
     (void)quoted;
+    if (!value) return; // something else decides, and stands above
     if (!value) return; // something else decides, and is printed elsewhere
     int width = (int)(strlen(name) + strlen(value)) + 2 + given;
     if (*column + width > 100) {
