@@ -4,10 +4,15 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { BAR = 20, DAY = 24 * 3600 };
+enum {
+    BAR = 20,
+    BAR_WIDTH = 70, // narrower lines have no bar: the numbers say more
+    DAY = 24 * 3600
+};
 
 double progress_rate(double tokens, double seconds) {
     return seconds > 0 && isfinite(seconds) ? tokens / seconds : 0;
@@ -63,18 +68,12 @@ static void part_rate(Line *line, const Progress *progress, const ProgressStep *
         part(line, " | MFU %.1f%%", 100 * rate * progress->flops_per_token / progress->peak_flops);
 }
 
-/* "[=====>    ]  37% " before what stands in the line, if there is room. */
-static void bar(Line *line, int64_t done, int64_t steps) {
-    char text[BAR + 16];
+/* "[=====>    ]  37% " */
+static void part_bar(Line *line, int64_t done, int64_t steps) {
     double share = (double)done / (double)steps;
     int filled = (int)(share * BAR);
-    int length =
-        snprintf(text, sizeof text, "[%.*s%-*s] %3d%% ", filled,
-                 "====================", BAR - filled, filled < BAR ? ">" : "", (int)(share * 100));
-    if (line->length + (size_t)length > line->most) return;
-    memmove(line->out + length, line->out, line->length + 1);
-    memcpy(line->out, text, (size_t)length);
-    line->length += (size_t)length;
+    part(line, "[%.*s%-*s] %3d%% ", filled, "====================", BAR - filled,
+         filled < BAR ? ">" : "", (int)(share * 100));
 }
 
 void progress_text(char *out, size_t size, int width, const Progress *progress,
@@ -82,12 +81,12 @@ void progress_text(char *out, size_t size, int width, const Progress *progress,
     Line line = {.out = out, .most = width < 0 ? 0 : (size_t)width};
     if (line.most >= size) line.most = size - 1;
     out[0] = '\0';
+    bool counts = step->done >= 0 && step->done <= progress->steps && progress->steps > 0;
+    if (counts && width >= BAR_WIDTH) part_bar(&line, step->done, progress->steps);
     part(&line, "step %" PRId64 "/%" PRId64, step->done, progress->steps);
     part(&line, " | loss %.4f", step->loss);
     part_eta(&line, progress, step);
     part_rate(&line, progress, step);
     part(&line, " | lr %.2e", step->lr);
     part(&line, " | norm %.3f", step->norm);
-    if (progress->steps > 0 && step->done >= 0 && step->done <= progress->steps)
-        bar(&line, step->done, progress->steps);
 }
