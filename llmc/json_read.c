@@ -234,8 +234,9 @@ static bool check_names(Parser *p, const Json *object, const char *opening) {
     qsort(names, n, sizeof *names, by_name);
     for (size_t i = 1; i < n; i++)
         if (strcmp(names[i - 1], names[i]) == 0) {
-            char what[JSON_PROBLEM];
-            snprintf(what, sizeof what, "two members called \"%.100s\" in one object", names[i]);
+            char what[JSON_PROBLEM], shown[JSON_SHOWN];
+            snprintf(what, sizeof what, "two members called \"%s\" in one object",
+                     json_shown(names[i], shown));
             fail(p, opening, what);
             break;
         }
@@ -336,6 +337,13 @@ bool json_integer(const Json *value, int64_t least, int64_t most, int64_t *out) 
 
 bool json_is(const Json *value, const char *text) {
     return value && value->kind == JSON_STRING && strcmp(value->text, text) == 0;
+}
+
+const char *json_shown(const char *text, char shown[JSON_SHOWN]) {
+    snprintf(shown, JSON_SHOWN, "%.60s%s", text, strlen(text) > 60 ? "..." : "");
+    for (char *c = shown; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7F) *c = '?';
+    return shown;
 }
 
 const char *json_kind(const Json *value) {

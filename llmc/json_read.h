@@ -49,6 +49,10 @@ bool json_integer(const Json *value, int64_t least, int64_t most, int64_t *out);
 /* Whether `value` (which may be NULL) is the string `text`. */
 bool json_is(const Json *value, const char *text);
 
+/* `text` for a message: at most 60 bytes of it, on one line, in shown, which is returned. */
+enum { JSON_SHOWN = 64 };
+const char *json_shown(const char *text, char shown[JSON_SHOWN]);
+
 /* What kind of value this is, in words for a message; "nothing" for NULL. */
 const char *json_kind(const Json *value);
 

@@ -5,9 +5,9 @@
 #include "../llmc/checksum.h"
 #include "../llmc/error.h"
 #include "faults.h"
+#include "files.h"
 #include "test.h"
 
-static char scratch[] = "/tmp/test_output_XXXXXX";
 static unsigned char large[3 * (1 << 20) + 77]; // several buffers
 
 static void write_directory(const char *name) {
@@ -29,17 +29,6 @@ static void write_file(const char *name, const char *text) {
     output_print(file, "%s", text);
     output_close(file);
     output_commit(output);
-}
-
-/* "<scratch>/name", kept until the end. */
-static const char *in_scratch(const char *name) {
-    static char paths[32][64];
-    static int count;
-    char path[64];
-    snprintf(path, sizeof path, "%s/%s", scratch, name);
-    for (int i = 0; i < count; i++)
-        if (strcmp(paths[i], path) == 0) return paths[i];
-    return strcpy(paths[count++], path);
 }
 
 /* The first bytes of a file as a string; "" when there is none. */
@@ -82,39 +71,37 @@ static int run_with_fault(const char *name, long at, FaultKind kind) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void setup(void) {
-    static bool done;
-    if (done) return;
-    done = true;
-    CHECK(mkdtemp(scratch) != NULL);
+static void fill(void) {
     for (size_t i = 0; i < sizeof large; i++) large[i] = (unsigned char)(i * i >> 7);
 }
 
 TEST(whole, "a directory appears with all its files and their sums") {
-    setup();
-    const char *name = in_scratch("whole");
+    fill();
+    char name[256];
+    strcpy(name, in_folder("whole"));
     write_directory(name);
     CHECK(is_whole(name));
-    CHECK(!exists(in_scratch("whole.tmp")));
-    CHECK(output_remove(name) == 0 && !exists(name) && !exists(in_scratch("whole.tmp")));
+    CHECK(!exists(in_folder("whole.tmp")));
+    CHECK(output_remove(name) == 0 && !exists(name) && !exists(in_folder("whole.tmp")));
 }
 
 TEST(running_sum, "the sum so far counts what still waits in the buffer") {
-    setup();
-    Output *output = output_begin(in_scratch("sum"), OUTPUT_FILE);
+    fill();
+    Output *output = output_begin(in_folder("sum"), OUTPUT_FILE);
     OutputFile *file = output_open(output, NULL);
     output_write(file, "abc", 3);
     CHECK(output_sum(file).sum == checksum_of("abc", 3) && output_sum(file).bytes == 3);
     output_write(file, "d", 1);
     CHECK(output_close(file).sum == checksum_of("abcd", 4));
     output_commit(output);
-    CHECK(strcmp(content(in_scratch("sum")), "abcd") == 0);
+    CHECK(strcmp(content(in_folder("sum")), "abcd") == 0);
 }
 
 TEST(nth_call_fails,
      "whichever call fails, with EIO or a full disk: exit 1, no directory, no rest") {
-    setup();
-    const char *name = in_scratch("nth");
+    fill();
+    char name[256];
+    strcpy(name, in_folder("nth"));
     faults_arm(0, FAULT_NONE);
     write_directory(name);
     long calls = faults_calls;
@@ -126,14 +113,15 @@ TEST(nth_call_fails,
             CHECK(code == EXIT_RUNTIME, "%s at call %ld: exit %d", fault_names[kind], at, code);
             bool renamed = at > calls - 2; // only the sync of the parent can fail after the rename
             CHECK(renamed ? is_whole(name) : !exists(name), "%s at %ld", fault_names[kind], at);
-            CHECK(!exists(in_scratch("nth.tmp")), "%s at %ld", fault_names[kind], at);
+            CHECK(!exists(in_folder("nth.tmp")), "%s at %ld", fault_names[kind], at);
             CHECK(output_remove(name) == 0 || !renamed);
         }
 }
 
 TEST(killed, "killed before any call: absent or whole, and the next attempt cleans up") {
-    setup();
-    const char *name = in_scratch("killed");
+    fill();
+    char name[256];
+    strcpy(name, in_folder("killed"));
     int code = 137;
     for (long at = 1; code == 137; at++) {
         code = run_with_fault(name, at, FAULT_KILL);
@@ -141,44 +129,40 @@ TEST(killed, "killed before any call: absent or whole, and the next attempt clea
         CHECK(!exists(name) || is_whole(name), "killed at call %ld", at);
         if (exists(name)) CHECK(output_remove(name) == 0);
         write_directory(name);
-        CHECK(is_whole(name) && !exists(in_scratch("killed.tmp")));
+        CHECK(is_whole(name) && !exists(in_folder("killed.tmp")));
         CHECK(output_remove(name) == 0);
     }
 }
 
 TEST(short_writes, "a system that writes only half of what it is given changes nothing") {
-    setup();
-    const char *name = in_scratch("short");
+    fill();
+    char name[256];
+    strcpy(name, in_folder("short"));
     CHECK(run_with_fault(name, 1, FAULT_SHORT_WRITE) == 0);
     CHECK(is_whole(name));
 }
 
 TEST(replaced, "a single file is replaced as a whole") {
-    setup();
-    const char *name = in_scratch("file");
+    fill();
+    char name[256];
+    strcpy(name, in_folder("file"));
     write_file(name, "old");
     write_file(name, "new and longer");
     CHECK(strcmp(content(name), "new and longer") == 0);
-    CHECK(!exists(in_scratch("file.tmp")));
+    CHECK(!exists(in_folder("file.tmp")));
 }
 
 TEST(refusals, "an existing directory and a missing parent are one line each") {
-    setup();
-    CHECK(mkdir(in_scratch("there"), 0777) == 0);
-    CHECK_FATAL(EXIT_RUNTIME, "exists already",
-                output_begin(in_scratch("there"), OUTPUT_DIRECTORY));
+    fill();
+    CHECK(mkdir(in_folder("there"), 0777) == 0);
+    CHECK_FATAL(EXIT_RUNTIME, "exists already", output_begin(in_folder("there"), OUTPUT_DIRECTORY));
     CHECK_FATAL(EXIT_RUNTIME, "cannot make the directory: No such file",
-                output_begin(in_scratch("a/b"), OUTPUT_DIRECTORY));
+                output_begin(in_folder("a/b"), OUTPUT_DIRECTORY));
     CHECK_FATAL(EXIT_RUNTIME, "cannot rename", {
-        Output *output = output_begin(in_scratch("there"), OUTPUT_FILE);
+        Output *output = output_begin(in_folder("there"), OUTPUT_FILE);
         output_close(output_open(output, NULL));
         output_commit(output);
     });
 }
 
-int main(int argc, char **argv) {
-    int code = test_main(argc, argv);
-    char command[300];
-    snprintf(command, sizeof command, "rm -rf %s", scratch);
-    return system(command) != 0 || code;
-}
+int main(int argc, char **argv) { return test_main(argc, argv); }

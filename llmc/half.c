@@ -1,0 +1,32 @@
+/* half.c: see half.h. */
+#include "half.h"
+
+#include <math.h>
+#include <string.h>
+
+static float float_of_bits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+float float_of_f16(uint16_t bits) {
+    uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
+    int exponent = bits >> 10 & 31;
+    uint32_t fraction = bits & 0x3FF;
+    if (exponent == 31) return float_of_bits(sign | 0x7F800000 | fraction << 13); // Inf, NaN
+    if (exponent == 0) { // zero and the subnormals: fraction * 2^-24
+        float x = ldexpf((float)fraction, -24);
+        return sign ? -x : x;
+    }
+    return float_of_bits(sign | (uint32_t)(exponent - 15 + 127) << 23 | fraction << 13);
+}
+
+float float_of_bf16(uint16_t bits) { return float_of_bits((uint32_t)bits << 16); }
+
+uint16_t bf16_of_float(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (isnan(x)) return (uint16_t)(bits >> 16 | 0x40); // quiet, and never rounded to infinity
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}

@@ -1,0 +1,58 @@
+/* hf_model.h: a GPT-2 as Hugging Face's tools keep it: config.json and tensors in safetensors
+ * files.
+ *
+ * The four matrices of a block are Conv1D there, stored (in, out); here weights are (out, in). They
+ * are transposed on the way in and out, in pieces: no second copy of the model exists. Names may
+ * carry the prefix "transformer."; lm_head.weight may be stored beside wte.weight (tied, so equal),
+ * and so may the causal masks h.N.attn.bias and h.N.attn.masked_bias, which are skipped. Anything
+ * else unknown, missing or of another shape is fatal (EXIT_INPUT) and named. */
+#ifndef LLMC_HF_MODEL_H
+#define LLMC_HF_MODEL_H
+
+#include "config.h"
+#include "output.h"
+#include "safetensors.h"
+
+/* The shape in a config.json. A model that computes anything else than this project's GPT-2
+ * (another activation, epsilon, inner size, ...) is refused by the name of the setting. */
+Config hf_config_read(const char *path);
+void hf_config_write(OutputFile *file, const Config *config);
+
+/* Rows row .. row+rows of a tensor (out, in), of `in` floats each; a tensor (n) has n rows of one.
+ */
+typedef void (*RowReader)(void *context, const Tensor *tensor, size_t row, size_t rows, float *out);
+
+static inline size_t tensor_columns(const Tensor *tensor) {
+    return tensor->dims == 2 ? tensor->shape[1] : 1;
+}
+
+/* How many rows to ask for at a time: pieces of at most about 1 MB. */
+size_t tensor_piece_rows(const Tensor *tensor);
+
+/* "transformer." or "": how a file of weights spells its names. */
+const char *hf_prefix(const SafeTensors *file);
+
+/* Checks that the file holds all tensors of the model, each with this prefix, and nothing unknown.
+ */
+void hf_check_weights(SafeTensors *file, const char *prefix, const TensorTable *table);
+
+/* The tensor stored under prefix + name, checked for its shape and type; fatal when it is missing.
+ */
+const SafeTensor *hf_find(const SafeTensors *file, const char *prefix, const Tensor *tensor);
+
+/* Rows of that tensor in this project's orientation. */
+void hf_read_rows(SafeTensors *file, const SafeTensor *stored, const Tensor *tensor, size_t row,
+                  size_t rows, float *out);
+
+/* One copy of the tensor table in a file: names get the prefix, elements come from `read`. */
+typedef struct {
+    const char *prefix;
+    RowReader read;
+    void *context;
+} TensorGroup;
+
+/* Writes a safetensors file of these groups; the largest Conv1D matrix must fit in memory. */
+void hf_write_tensors(OutputFile *file, const TensorTable *table, const TensorGroup *groups,
+                      int count);
+
+#endif

@@ -1,0 +1,334 @@
+/* test_weights.c: one model in four formats is one model, and what is not a GPT-2 is refused by
+ * name. */
+#include "../llmc/weights.h"
+
+#include "../llmc/error.h"
+#include "../llmc/half.h"
+#include "../llmc/llmc_bin.h"
+#include "../llmc/rng.h"
+#include "files.h"
+#include "test.h"
+
+static const char hf[] = "test/fixtures/hf_tiny";
+static const char bin3[] = "test/fixtures/llmc_tiny/model_fp32.bin";
+static const char bin5[] = "test/fixtures/llmc_tiny/model_bf16.bin";
+
+/* All weights of a model file, tensor by tensor in the table's order. */
+static float *all_weights(const char *path, size_t *count) {
+    Weights *weights = weights_open(path);
+    TensorTable table = tensor_table_new(weights_config(weights));
+    float *values = malloc(table.parameters * sizeof *values), *at = values;
+    for (int i = 0; i < table.count; i++) {
+        const Tensor *tensor = &table.tensors[i];
+        // in pieces of 5 rows, which divide nothing
+        for (size_t row = 0; row < tensor->shape[0]; row += 5) {
+            size_t n = tensor->shape[0] - row < 5 ? tensor->shape[0] - row : 5;
+            weights_read_rows(weights, tensor, row, n, at);
+            at += n * tensor_columns(tensor);
+        }
+    }
+    *count = table.parameters;
+    CHECK(at == values + table.parameters);
+    tensor_table_free(&table);
+    weights_close(weights);
+    return values;
+}
+
+static unsigned char *load(const char *path, size_t *bytes) {
+    FILE *file = fopen(path, "rb");
+    unsigned char *data = malloc(1 << 20);
+    *bytes = fread(data, 1, 1 << 20, file);
+    fclose(file);
+    return data;
+}
+
+static bool same_file(const char *a, const char *b) {
+    size_t x_bytes, y_bytes;
+    unsigned char *x = load(a, &x_bytes), *y = load(b, &y_bytes);
+    bool same = x_bytes == y_bytes && memcmp(x, y, x_bytes) == 0;
+    free(x);
+    free(y);
+    return same;
+}
+
+static void write_bin(const char *path, Weights *weights, int version) {
+    Output *output = output_begin(path, OUTPUT_FILE);
+    OutputFile *file = output_open(output, NULL);
+    llmc_bin_write(file, weights_config(weights), version, weights_read_rows, weights);
+    output_close(file);
+    output_commit(output);
+}
+
+static void write_hf(const char *path, Weights *weights) {
+    TensorTable table = tensor_table_new(weights_config(weights));
+    TensorGroup group = {"", weights_read_rows, weights};
+    Output *output = output_begin(path, OUTPUT_DIRECTORY);
+    OutputFile *file = output_open(output, "config.json");
+    hf_config_write(file, weights_config(weights));
+    output_close(file);
+    file = output_open(output, "model.safetensors");
+    hf_write_tensors(file, &table, &group, 1);
+    output_close(file);
+    output_commit(output);
+    tensor_table_free(&table);
+}
+
+TEST(shapes, "every format says the same shape") {
+    const char *paths[] = {hf, bin3, bin5};
+    const char *formats[] = {"safetensors, F32", "llm.c model, version 3",
+                             "llm.c model, version 5"};
+    for (int i = 0; i < 3; i++) {
+        Weights *weights = weights_open(paths[i]);
+        const Config *c = weights_config(weights);
+        CHECK(c->layers == 2 && c->heads == 4 && c->channels == 32 && c->seq_len == 24 &&
+              c->vocab == 97);
+        CHECK(strcmp(weights_format(weights), formats[i]) == 0, "%s", weights_format(weights));
+        weights_close(weights);
+    }
+}
+
+TEST(same_weights,
+     "Conv1D matrices are transposed: both formats give the same bits, BF16 rounded") {
+    size_t n, m, k;
+    float *a = all_weights(hf, &n), *b = all_weights(bin3, &m), *c = all_weights(bin5, &k);
+    CHECK(n == m && m == k && memcmp(a, b, n * sizeof *a) == 0);
+    for (size_t i = 0; i < n; i++)
+        CHECK(c[i] == float_of_bf16(bf16_of_float(a[i])), "weight %zu", i);
+    free(a), free(b), free(c);
+}
+
+TEST(there_and_back, "directory to .bin and .bin to directory give back the very bytes") {
+    char made[256];
+    strcpy(made, in_folder("made.bin"));
+    Weights *weights = weights_open(hf);
+    write_bin(made, weights, LLMC_BIN_FLOAT);
+    CHECK(same_file(made, bin3));
+    write_bin(made, weights, LLMC_BIN_BF16);
+    CHECK(same_file(made, bin5));
+    weights_close(weights);
+
+    weights = weights_open(bin5); // exact in float
+    write_hf(in_folder("directory"), weights);
+    weights_close(weights);
+    weights = weights_open(in_folder("directory"));
+    write_bin(made, weights, LLMC_BIN_BF16);
+    CHECK(same_file(made, bin5));
+    write_hf(in_folder("again"), weights);
+    weights_close(weights);
+    char other[256];
+    strcpy(other, in_folder("again/model.safetensors"));
+    CHECK(same_file(in_folder("directory/model.safetensors"), other));
+}
+
+TEST(model_memory, "the weights reach a model, and come back, without its padding") {
+    Weights *weights = weights_open(hf);
+    GPT2 *model = gpt2_new(weights_config(weights), 1, false, false);
+    weights_load(weights, model);
+    for (int i = 0; i < model->table.count; i++) {
+        const Tensor *tensor = &model->table.tensors[i];
+        float *want = malloc(tensor->count * sizeof *want),
+              *got = malloc(tensor->count * sizeof *got);
+        weights_read_rows(weights, tensor, 0, tensor->shape[0], want);
+        gpt2_read_weights(model, tensor, 0, got, tensor->count);
+        CHECK(memcmp(want, got, tensor->count * sizeof *want) == 0, "%s", tensor->name);
+        free(want), free(got);
+    }
+    gpt2_free(model);
+    weights_close(weights);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Directories made by hand: 1 layer, 2 heads, 4 channels, 3 positions, vocabulary 5
+
+typedef struct {
+    const char *prefix, *dtype; // of the tensors
+    const char *skip;           // this tensor is left out
+    const char *extra;          // more JSON entries; they begin where the others end
+    size_t extra_bytes;
+    bool tied; // lm_head.weight beside wte.weight, with the same values
+} Made;
+
+static const char good_config[] =
+    "{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":2,\"n_embd\":4,"
+    "\"n_positions\":3,\"vocab_size\":5%s}";
+enum {
+    MADE_ELEMENTS = 5 * 4 + 3 * 4 + 4 + 4 + 48 + 12 + 16 + 4 + 4 + 4 + 64 + 16 + 64 + 4 + 4 + 4
+};
+
+/* Writes folder/config.json (good_config with more members) and folder/model.safetensors. */
+static const char *make_directory(const char *config, const char *members, const Made *made) {
+    Config shape = {.layers = 1, .heads = 2, .channels = 4, .seq_len = 3, .vocab = 5};
+    TensorTable table = tensor_table_new(&shape);
+    mkdir(in_folder("made"), 0777);
+    char text[8192];
+    snprintf(text, sizeof text, config, members);
+    write_string("made/config.json", text);
+
+    size_t width = strcmp(made->dtype, "F32") == 0 ? 4 : 2, at = 0;
+    int n = snprintf(text, sizeof text, "{\"__metadata__\":{\"format\":\"pt\"}");
+    for (int i = 0; i < table.count + made->tied; i++) {
+        const Tensor *t = &table.tensors[i % table.count];
+        bool head = i == table.count;
+        if (made->skip && strcmp(made->skip, t->name) == 0) continue;
+        bool turn = t->transposed;
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      ",\"%s%s\":{\"dtype\":\"%s\",\"shape\":[%zu", head ? "" : made->prefix,
+                      head ? "lm_head.weight" : t->name, made->dtype, t->shape[turn]);
+        if (t->dims == 2) n += snprintf(text + n, sizeof text - (size_t)n, ",%zu", t->shape[!turn]);
+        n += snprintf(text + n, sizeof text - (size_t)n, "],\"data_offsets\":[%zu,%zu]}", at,
+                      at + t->count * width);
+        at += t->count * width;
+    }
+    n += snprintf(text + n, sizeof text - (size_t)n, "%s}", made->extra ? made->extra : "");
+    FILE *file = fopen(in_folder("made/model.safetensors"), "wb");
+    uint64_t length = (uint64_t)n;
+    fwrite(&length, 8, 1, file);
+    fwrite(text, 1, (size_t)n, file);
+    for (size_t i = 0; i < at; i++) {
+        size_t j = made->tied && i >= at - 20 * width ? i - (at - 20 * width) : i;
+        fputc((int)(j * 7 % 61), file);
+    }
+    for (size_t i = 0; i < made->extra_bytes; i++) fputc(1, file);
+    fclose(file);
+    tensor_table_free(&table);
+    return in_folder("made");
+}
+
+TEST(spellings, "with and without prefix, stored lm_head and masks; F16 and BF16") {
+    char extra[256];
+    size_t end = MADE_ELEMENTS * 2;
+    snprintf(
+        extra, sizeof extra,
+        ",\"h.0.attn.bias\":{\"dtype\":\"U8\",\"shape\":[1,1,3,3],\"data_offsets\":[%zu,%zu]}"
+        ",\"h.0.attn.masked_bias\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[%zu,%zu]}",
+        end, end + 9, end + 9, end + 11);
+    const Made made[] = {{.prefix = "", .dtype = "F16", .extra = extra, .extra_bytes = 11},
+                         {.prefix = "transformer.", .dtype = "BF16", .tied = true},
+                         {.prefix = "", .dtype = "F32", .tied = true}};
+    for (int i = 0; i < 3; i++) {
+        size_t n;
+        float *values = all_weights(make_directory(good_config, "", &made[i]), &n);
+        CHECK(n == MADE_ELEMENTS);
+        if (i == 0) CHECK(values[1] == float_of_f16(14 | 21 << 8));
+        if (i == 1) CHECK(values[1] == float_of_bf16(14 | 21 << 8));
+        free(values);
+    }
+}
+
+TEST(tensor_refusals, "missing, unknown, misshapen tensors and an untied head are named") {
+    char extra[256];
+    size_t end = MADE_ELEMENTS * 4;
+    snprintf(extra, sizeof extra,
+             ",\"h.0.crossattention.c_attn.bias\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+             "offsets\":[%zu,%zu]}",
+             end, end + 4);
+    Made made = {.prefix = "", .dtype = "F32", .extra = extra, .extra_bytes = 4};
+    CHECK_FATAL(EXIT_INPUT, "\"h.0.crossattention.c_attn.bias\" is no part",
+                weights_open(make_directory(good_config, "", &made)));
+    snprintf(extra, sizeof extra,
+             ",\"lm_head.weight\":{\"dtype\":\"F32\",\"shape\":[5,4],\"data_offsets\":[%zu,%zu]}",
+             end, end + 80);
+    made.extra_bytes = 80;
+    CHECK_FATAL(EXIT_INPUT, "lm_head.weight differs from wte.weight",
+                weights_open(make_directory(good_config, "", &made)));
+    Made lacking = {.prefix = "", .dtype = "F32", .skip = "h.0.ln_2.bias"};
+    CHECK_FATAL(EXIT_INPUT, "has 15 tensors, but config.json's n_layer = 1 needs 16",
+                weights_open(make_directory(good_config, "", &lacking)));
+    snprintf(extra, sizeof extra,
+             ",\"x\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[%zu,%zu]}", end - 16,
+             end - 15);
+    lacking.extra = extra, lacking.extra_bytes = 1;
+    CHECK_FATAL(EXIT_INPUT, "\"h.0.ln_2.bias\" is missing",
+                weights_open(make_directory(good_config, "", &lacking)));
+    Made plain = {.prefix = "", .dtype = "F32"};
+    CHECK_FATAL(
+        EXIT_INPUT, "\"wpe.weight\" has shape (3, 4), expected (9, 4)",
+        weights_open(make_directory("{\"n_layer\":1,\"n_head\":2,\"n_embd\":4,\"n_positions\":9,"
+                                    "\"vocab_size\":5%s}",
+                                    "", &plain)));
+}
+
+TEST(config_refusals,
+     "a config.json that describes another model is refused by the setting's name") {
+    static const struct {
+        const char *config, *members, *text;
+    } cases[] = {
+        {good_config, ",\"model_type\":\"gpt2\"", "two members called \"model_type\""},
+        {"{\"model_type\":\"llama\"%s}", "", "n_layer is nothing"},
+        {good_config, ",\"activation_function\":\"relu\"", "activation_function is \"relu\""},
+        {good_config, ",\"activation_function\":\"gelu\"", "activation_function is \"gelu\""},
+        {good_config, ",\"activation_function\":3", "activation_function is \"a number\""},
+        {good_config, ",\"layer_norm_epsilon\":1e-06", "layer_norm_epsilon is 1e-06"},
+        {good_config, ",\"n_inner\":17", "n_inner must be null or 4 * n_embd = 16"},
+        {good_config, ",\"scale_attn_weights\":false", "scale_attn_weights must be true"},
+        {good_config, ",\"scale_attn_by_inverse_layer_idx\":true",
+         "inverse_layer_idx must be false"},
+        {good_config, ",\"add_cross_attention\":true", "add_cross_attention must be false"},
+        {good_config, ",\"tie_word_embeddings\":false", "tie_word_embeddings must be true"},
+        {"[%s]", "", "holds an array, expected an object"},
+        {"<html>%s", "", "no JSON: line 1, column 1"},
+        {"{\"n_layer\":1,\"n_head\":3,\"n_embd\":4,\"n_positions\":3,\"vocab_size\":5%s}", "",
+         "--heads must divide --channels"},
+        {"{\"n_layer\":\"1\"%s}", "", "n_layer is a string, expected a whole number"},
+        {"{\"n_layer\":1.0%s}", "", "n_layer is a number, expected a whole number"},
+        {"{\"n_layer\":0%s}", "", "n_layer is a number, expected a whole number from 1"},
+        {"{\"n_layer\":10000,\"n_head\":2,\"n_embd\":4,\"n_positions\":3,\"vocab_size\":5%s}", "",
+         "needs 120004"},
+    };
+    Made plain = {.prefix = "", .dtype = "F32"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        CHECK_FATAL(EXIT_INPUT, cases[i].text,
+                    weights_open(make_directory(cases[i].config, cases[i].members, &plain)));
+    size_t n;
+    free(all_weights(
+        make_directory(good_config, ",\"n_inner\":16,\"activation_function\":\"gelu_new\"", &plain),
+        &n));
+}
+
+/* The fp32 fixture with one header integer changed and `more` bytes at the end. */
+static const char *changed_bin(int index, int32_t value, long more) {
+    size_t bytes;
+    unsigned char *data = load(bin3, &bytes);
+    put(data + 4 * index, (uint32_t)value, 4);
+    const char *path = write_bytes("changed.bin", data, bytes + (size_t)more);
+    free(data);
+    return path;
+}
+
+TEST(bin_refusals, "an llm.c file that lies about magic, version, shape or size is refused") {
+    static const struct {
+        int index;
+        int32_t value;
+        long more;
+        const char *text;
+    } cases[] = {{0, 20240520, 0, "magic number 20240520, expected 20240326"},
+                 {1, 1, 0, "version 1, expected 3 (float) or 5"},
+                 {2, 25, 0, "but its header asks for"},
+                 {2, -1, 0, "--seq-len must be"},
+                 {3, 0, 0, "--vocab must be"},
+                 {3, 129, 0, "padded vocabulary 128, expected at least"},
+                 {4, INT32_MAX, 0, "--layers must be"},
+                 {4, 10000, 0, "but its header asks for"},
+                 {5, 5, 0, "--heads must divide"},
+                 {5, 0, 0, "--heads must divide"},
+                 {6, 1 << 20, 0, "but its header asks for"},
+                 {7, 256, 0, "but its header asks for"},
+                 {7, -128, 0, "padded vocabulary -128"},
+                 {1, 3, -2, "but its header asks for"},
+                 {1, 3, 2, "but its header asks for"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        CHECK_FATAL(EXIT_INPUT, cases[i].text,
+                    weights_open(changed_bin(cases[i].index, cases[i].value, cases[i].more)));
+    CHECK_FATAL(EXIT_INPUT, "too few for an llm.c model",
+                weights_open(write_string("page", "<html>")));
+    CHECK_FATAL(EXIT_INPUT, "no such file", weights_open(in_folder("nowhere")));
+}
+
+TEST(pickles, "a directory with only a pickle says what to do") {
+    mkdir(in_folder("pickle"), 0777);
+    CHECK_FATAL(EXIT_INPUT, "no such file", weights_open(in_folder("pickle")));
+    write_string("pickle/pytorch_model.bin", "x");
+    CHECK_FATAL(EXIT_INPUT, "pickles are not read", weights_open(in_folder("pickle")));
+}
+
+int main(int argc, char **argv) { return test_main(argc, argv); }
