@@ -7,17 +7,19 @@ enum { LONGEST = 255 };
 
 static int min(int a, int b) { return a < b ? a : b; }
 
+/* Three rows of the table whose cell (i, j) is the distance of a's first i letters from b's first j. */
 int edit_distance(const char *a, const char *b) {
     int rows = (int)strnlen(a, LONGEST), columns = (int)strnlen(b, LONGEST);
-    int line[LONGEST + 1]; // of the table whose cell (i, j) is the distance of a's i, b's j first letters
+    int table[3][LONGEST + 1], *before = table[0], *above = table[1], *line = table[2];
     for (int j = 0; j <= columns; j++) line[j] = j;
     for (int i = 1; i <= rows; i++) {
-        int diagonal = line[0];
+        int *oldest = before;
+        before = above, above = line, line = oldest;
         line[0] = i;
         for (int j = 1; j <= columns; j++) {
-            int replaced = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = line[j];
-            line[j] = min(replaced, min(line[j], line[j - 1]) + 1);
+            line[j] = min(above[j - 1] + (a[i - 1] != b[j - 1]), min(above[j], line[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                line[j] = min(line[j], before[j - 2] + 1);
         }
     }
     return line[columns];

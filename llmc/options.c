@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "memory.h"
+#include "nearest.h"
 #include "number.h"
 #include "option_table.h"
 
@@ -129,50 +130,30 @@ static const Option *find(const char *name, size_t length) {
     return NULL;
 }
 
-static int least(int a, int b) { return a < b ? a : b; }
-
-/* Insertions, deletions, changes and swaps of neighbours that turn a into b (optimal string
- * alignment); `length` characters of a count. Both are shorter than NAME_LIMIT. */
-enum { NAME_LIMIT = 32 };
-static int distance(const char *a, size_t length, const char *b) {
-    int d[NAME_LIMIT + 1][NAME_LIMIT + 1];
-    for (int i = 0; i <= (int)length; i++)
-        for (int j = 0; j <= (int)strlen(b); j++) {
-            if (i == 0 || j == 0) {
-                d[i][j] = i + j;
-                continue;
-            }
-            d[i][j] = least(least(d[i - 1][j], d[i][j - 1]) + 1,
-                            d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
-        }
-    return d[length][strlen(b)];
-}
-
-/* The option that was probably meant: one that begins with the name, else the nearest by spelling,
- * else one that the name begins with (batch_size: batch). NULL when none is near. */
-static const Option *nearest(const char *name, size_t length) {
+/* The option that was probably meant: one that begins with the name, else the nearest by spelling, else
+ * one that the name begins with (batch_size: batch). NULL when none is near. */
+static const Option *nearest(const char *name) {
     const Option *best = NULL;
-    int limit = length < 4 ? 1 : length < 8 ? 2 : 3;
-    if (length == 0 || length > NAME_LIMIT) return NULL;
+    int limit = slip_distance(name);
+    size_t length = strlen(name);
+    if (length == 0) return NULL;
     for (int i = 0; i < option_count; i++) {
         const char *option = option_table[i].name;
         size_t whole = strlen(option);
-        int d = strncmp(option, name, length) == 0 ? 0 : distance(name, length, option);
+        int d = strncmp(option, name, length) == 0 ? 0 : edit_distance(name, option);
         if (whole < length && strncmp(option, name, whole) == 0 && strchr("-_", name[whole]))
-            d = least(d, limit);
+            d = d < limit ? d : limit;
         if (best ? d < limit : d <= limit) best = &option_table[i], limit = d;
     }
     return best;
 }
 
 static _Noreturn void refuse_name(const char *word) {
-    const char *name = word + strspn(word, "-");
-    size_t length = strcspn(name, "=");
-    bool no = strncmp(name, "no-", 3) == 0;
-    const Option *option = nearest(name, length);
-    if (!option && no) option = nearest(name + 3, length - 3);
+    char name[64]; // no option's name is as long
+    snprintf(name, sizeof name, "%s", word + strspn(word, "-"));
+    name[strcspn(name, "=")] = '\0';
+    const Option *option = nearest(name);
+    if (!option && strncmp(name, "no-", 3) == 0) option = nearest(name + 3);
     if (!option) fatal(EXIT_USAGE, "unknown option %.80s; --help lists all options", word);
     fatal(EXIT_USAGE, "unknown option %.80s; did you mean --%s? (--help lists all options)", word,
           option->name);

@@ -7,7 +7,6 @@
 #include "rng.h"
 #include "shard.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,8 +89,15 @@ Stream *stream_of_text(const unsigned char *text, size_t bytes, const char *name
     return stream_new(shared, 0, bytes, any_id);
 }
 
+static void require_inside(const Stream *stream, uint64_t first, uint64_t count) {
+    if (first <= stream->count && count <= stream->count - first) return;
+    fatal(EXIT_RUNTIME, "%s: %llu tokens from %llu were asked for, but it has %llu: a fault of the program",
+          stream->shared->name, (unsigned long long)count, (unsigned long long)first,
+          (unsigned long long)stream->count);
+}
+
 Stream *stream_slice(const Stream *stream, uint64_t first, uint64_t count) {
-    assert(first <= stream->count && count <= stream->count - first);
+    require_inside(stream, first, count);
     return stream_new(stream->shared, stream->first + first, count, stream->limit);
 }
 
@@ -157,7 +163,7 @@ static int file_of(const Shards *shared, uint64_t at) {
 }
 
 void stream_read(const Stream *stream, uint64_t first, size_t count, int32_t *out) {
-    assert(first <= stream->count && count <= stream->count - first);
+    require_inside(stream, first, count);
     const Shards *shared = stream->shared;
     uint64_t at = stream->first + first;
     for (int i = count ? file_of(shared, at) : 0; count > 0; i++) {

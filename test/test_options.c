@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "../llmc/error.h"
+#include "../llmc/nearest.h"
 #include "../llmc/number.h"
 #include "../llmc/option_table.h"
 #include "../llmc/options.h"
@@ -235,6 +236,12 @@ TEST(refused_words,
     memset(name + 2, 'a',
            150); // longer than any option: no spelling to compare, and cut in the message
     REFUSED("unknown option --aaaaaaaa", name);
+}
+
+TEST(spelling, "the distance of spellings counts letters added, left out, changed, and swapped") {
+    CHECK(edit_distance("kitten", "sitting") == 3 && edit_distance("", "abc") == 3);
+    CHECK(edit_distance("bacth", "batch") == 1 && edit_distance("abcd", "badc") == 2);
+    CHECK(edit_distance("same", "same") == 0 && edit_distance("abc", "") == 3);
 }
 
 TEST(misspelt_all, "every long name with its last two letters swapped is recognised") {
