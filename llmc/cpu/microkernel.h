@@ -22,21 +22,9 @@
 #define TILE_VECS 3
 #define TILE_COLUMNS (TILE_VECS * VEC)
 
-/* Makes a value live in a register here. Otherwise compilers fold the load of a vector into each
- * multiply-add that uses it, loading it TILE_ROWS times; that costs a quarter of the speed. */
-#if defined(__x86_64__)
-#define IN_REGISTER(v) __asm__("" : "+v"(v))
-#elif defined(__aarch64__)
-#define IN_REGISTER(v) __asm__("" : "+w"(v))
-#else
-#define IN_REGISTER(v) ((void)0)
-#endif
-
 /* The first m rows and n vectors of a tile: c = start + the sum over k < depth of a[k] b[k], where
  * a and b are panels (pack.h) of TILE_ROWS and TILE_COLUMNS. start NULL counts as 0; it may be c.
  */
-#define UNROLL _Pragma("GCC unroll 16")
-
 #define TILE_ARGUMENTS                                                                             \
     size_t depth, const real *a, const real *b, real *c, const real *start, size_t stride
 static inline __attribute__((always_inline)) void tile(const int m, const int n, TILE_ARGUMENTS) {

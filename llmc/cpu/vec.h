@@ -62,6 +62,19 @@ static inline vec vec_set1(real x) {
     return x - (vec){0}; // x - 0 is x, whatever x
 }
 
+/* Before a loop of constant length, so that arrays of vectors indexed in it become registers. */
+#define UNROLL _Pragma("GCC unroll 16")
+
+/* Makes a value live in a register here. Otherwise compilers fold the load of a vector into each
+ * multiply-add that uses it, loading it many times; that costs a quarter of the speed. */
+#if defined(__x86_64__)
+#define IN_REGISTER(v) __asm__("" : "+v"(v))
+#elif defined(__aarch64__)
+#define IN_REGISTER(v) __asm__("" : "+w"(v))
+#else
+#define IN_REGISTER(v) ((void)0)
+#endif
+
 /* ---- lanes ---------------------------------------------------------------------------------- */
 /* where ? a : b, lane by lane. */
 static inline vec vec_select(vec_bits where, vec a, vec b) {
@@ -85,6 +98,20 @@ static inline real vec_max(vec v) {
     real max = v[0];
     for (int i = 1; i < VEC; i++) max = v[i] > max ? v[i] : max;
     return max;
+}
+
+/* ---- rows of n elements, in a fixed order -------------------------------------------------------
+ */
+static inline real vec_row_sum(const real *a, size_t n) {
+    vec sum = {0};
+    for (size_t i = 0; i < n; i += VEC) sum += vec_load_n(a + i, n - i);
+    return vec_sum(sum);
+}
+
+static inline real vec_row_dot(const real *a, const real *b, size_t n) {
+    vec sum = {0};
+    for (size_t i = 0; i < n; i += VEC) sum += vec_load_n(a + i, n - i) * vec_load_n(b + i, n - i);
+    return vec_sum(sum);
 }
 
 /* ---- exp ------------------------------------------------------------------------------------ */
@@ -122,8 +149,7 @@ static inline vec vec_exp(vec x) {
     vec n = shifted - rounder;
     vec r = (x - n * ln2_high) - n * ln2_low;
     vec power = vec_set1(0);
-#pragma GCC unroll 16
-    for (int i = REAL_PICK(6, 0); i < TERMS; i++) power = power * r + (real)taylor[i];
+    UNROLL for (int i = REAL_PICK(6, 0); i < TERMS; i++) power = power * r + (real)taylor[i];
     vec e = (vec)((vec_bits)power + ((vec_bits)shifted << MANTISSA));
 
     vec beyond = vec_select((vec_bits)(x > highest), vec_set1((real)INFINITY), x - x); // NaN or Inf

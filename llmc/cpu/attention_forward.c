@@ -1,0 +1,146 @@
+/* attention_forward.c: causal self-attention, for whole rows and for one new token.
+ *
+ * A task is one head of one row of the batch. It takes the queries in blocks and keeps all scores
+ * of a block (the strip: keys x BLOCK, which L2 holds), so that softmax is the plain one, in two
+ * passes. Read attention_tiles.h first; next: attention_backward.c. */
+#include "attention_tiles.h"
+#include "scratch.h"
+
+/* One head's sizes and its working memory. */
+typedef struct {
+    int T, hs, width;  // width: hs up to whole tiles
+    real *k, *v;       // (padded,width), padded: T up to whole blocks
+    real *q;           // (width,BLOCK) the block's queries over sqrt(hs), transposed
+    real *strip;       // (padded,BLOCK) scores, then e^(score - max)
+    real *sum;         // (BLOCK,width) those times v, before the division by their total
+    real *max, *total; // (BLOCK)
+} Head;
+
+static size_t head_reals(int T, int hs) {
+    size_t width = (size_t)round_up(hs, TILE_COLS), padded = (size_t)round_up(T, BLOCK);
+    return padded * (2 * width + BLOCK) + BLOCK * (2 * width + 2);
+}
+
+static Head head_in(real *memory, int T, int hs) {
+    Head head = {.T = T, .hs = hs, .width = round_up(hs, TILE_COLS)};
+    size_t padded = (size_t)round_up(T, BLOCK), matrix = padded * (size_t)head.width;
+    size_t block = BLOCK * (size_t)head.width;
+    head.k = memory;
+    head.v = head.k + matrix;
+    head.q = head.v + matrix;
+    head.sum = head.q + block;
+    head.max = head.sum + block;
+    head.total = head.max + BLOCK;
+    head.strip = head.total + BLOCK;
+    return head;
+}
+
+/* The largest of each query's scores, over the keys first .. end of which it may see all up to
+ * itself; scores of the future become -Inf. Then e^(score - max) in their place, and their total.
+ */
+static void softmax_of_lanes(const Head *head, int t0, int t) {
+    static const real lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const int first = t0 + t, end = smaller(first + VEC, head->T);
+    const vec lanes = vec_load(lane), never = vec_set1((real)-INFINITY);
+    vec max = never, total = {0};
+    real *strip = head->strip + t;
+    for (int s = 0; s < end; s++) {
+        vec score = vec_load(strip + s * BLOCK);
+        if (s > first) {
+            score = vec_select((vec_bits)(lanes >= (real)(s - first)), score, never);
+            vec_store(strip + s * BLOCK, score);
+        }
+        max = vec_larger(max, score);
+    }
+    for (int s = 0; s < end; s++) {
+        vec weight = vec_exp(vec_load(strip + s * BLOCK) - max);
+        vec_store(strip + s * BLOCK, weight);
+        total += weight;
+    }
+    vec_store(head->max + t, max);
+    vec_store(head->total + t, total);
+}
+
+/* The outputs and log-sum-exps of the queries t0 .. t0 + queries. */
+static void block_forward(const Head *head, int t0, int queries, real *out, size_t out_stride,
+                          real *lse) {
+    const int width = head->width;
+    products_of_pairs(head->strip, head->k, head->q, 0, t0 + queries, t0, queries, head->hs, width);
+    for (int t = 0; t < queries; t += VEC) softmax_of_lanes(head, t0, t);
+
+    memset(head->sum, 0, BLOCK * (size_t)width * sizeof(real));
+    for (int s = 0; s < t0 + queries; s += PANEL)
+        sum_over_keys(head->sum, head->strip + s * BLOCK, head->v + (size_t)s * width, s, s + PANEL,
+                      t0, queries, width);
+    for (int t = 0; t < queries; t++) {
+        unpack_rows(out + (size_t)t * out_stride, 0, head->sum + t * width, 1, head->hs, width,
+                    1 / head->total[t]);
+        lse[t] = head->max[t] + (real)log((double)head->total[t]);
+    }
+}
+
+/* q, k and v are the head's parts of the row's first token in qkv; out likewise. */
+static void head_forward(const Head *head, real *out, real *lse, const real *qkv, int C) {
+    const size_t stride = 3 * (size_t)C;
+    const int T = head->T, hs = head->hs, padded = round_up(T, BLOCK);
+    pack_rows(head->k, qkv + C, stride, T, padded, hs, head->width, 1);
+    pack_rows(head->v, qkv + 2 * C, stride, T, padded, hs, head->width, 1);
+    for (int t0 = 0; t0 < T; t0 += BLOCK) {
+        int queries = smaller(BLOCK, T - t0);
+        pack_columns(head->q, qkv + (size_t)t0 * stride, stride, queries,
+                     round_up(queries, TILE_COLS), hs, attention_scale(hs));
+        block_forward(head, t0, queries, out + (size_t)t0 * C, (size_t)C, lse + t0);
+    }
+}
+
+/* out_t = sum over s <= t of e^(x_ts - lse_t) v_s,  x_ts = q_t . k_s / sqrt(hs),
+ * lse_t = log of the sum over s <= t of e^x_ts. */
+void attention_forward(real *out, real *lse, const real *qkv, int B, int T, int C, int NH) {
+    const int hs = C / NH;
+    const size_t reals = head_reals(T, hs);
+    real *memory = scratch_reserve((size_t)omp_get_max_threads(), reals, "attention");
+    PARALLEL_FOR
+    for (int task = 0; task < B * NH; task++) {
+        Head head = head_in(memory + (size_t)omp_get_thread_num() * reals, T, hs);
+        size_t row = (size_t)(task / NH) * (size_t)T, column = (size_t)(task % NH) * (size_t)hs;
+        head_forward(&head, out + row * C + column, lse + (size_t)task * T,
+                     qkv + 3 * row * C + column, C);
+    }
+}
+
+/* The same for one query, whose token is the last of position + 1. out (hs), q (hs); k, v: the
+ * head's part of the first token's; weights: (position + 1) to work in. */
+static void head_decode(real *out, real *weights, const real *q, const real *k, const real *v,
+                        size_t stride, int position, int hs) {
+    const real scale = attention_scale(hs);
+    real max = (real)-INFINITY, total = 0;
+    for (int s = 0; s <= position; s++) {
+        weights[s] = scale * vec_row_dot(q, k + (size_t)s * stride, (size_t)hs);
+        max = weights[s] > max ? weights[s] : max;
+    }
+    for (int s = 0; s <= position; s += VEC) {
+        size_t n = (size_t)(position + 1 - s);
+        vec_store_n(weights + s, vec_exp(vec_load_n(weights + s, n) - max), n);
+    }
+    for (int s = 0; s <= position; s++) total += weights[s];
+    for (int c = 0; c < hs; c += VEC) {
+        size_t n = (size_t)(hs - c);
+        vec sum = {0};
+        for (int s = 0; s <= position; s++)
+            sum += vec_load_n(v + (size_t)s * stride + c, n) * weights[s];
+        vec_store_n(out + c, sum / total, n);
+    }
+}
+
+void attention_decode(real *out, const real *qkv, int position, int C, int NH) {
+    const int hs = C / NH;
+    const size_t stride = 3 * (size_t)C;
+    const size_t reals = (size_t)position + 1;
+    real *memory = scratch_reserve((size_t)omp_get_max_threads(), reals, "attention");
+    PARALLEL_FOR
+    for (int h = 0; h < NH; h++) {
+        const real *head = qkv + h * hs;
+        head_decode(out + h * hs, memory + (size_t)omp_get_thread_num() * reals,
+                    head + position * stride, head + C, head + 2 * C, stride, position, hs);
+    }
+}
