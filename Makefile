@@ -93,7 +93,8 @@ gpt2_parts = $(patsubst %,$(BUILD)/test_$(1)/%.o,expect tiny gpt2_operations gpt
 $(BUILD)/test_gpt2_float: $(call gpt2_parts,float) $(shared) $(call cpu,float)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
-$(BUILD)/test_gpt2_double: $(call gpt2_parts,double,gpt2_differences) $(shared) $(call cpu,double)
+$(BUILD)/test_gpt2_double: $(call gpt2_parts,double,gpt2_differences gpt2_program) $(shared) \
+                           $(call cpu,double) | $(BUILD)/train_gpt2
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/make_data: $(BUILD)/test/make_data.o

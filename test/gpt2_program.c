@@ -1,0 +1,169 @@
+/* gpt2_program.c: the program itself. ./train_gpt2 is run, in float and in units that do not divide its
+ * update, and each record it logs is compared with the update law done here the plain way: in double, all
+ * rows at once. So nothing of the loop can be wrong and the mathematics right. */
+#include "expect.h"
+
+#include "../llmc/adamw.h"
+#include "../llmc/gpt2.h"
+#include "../llmc/rows.h"
+#include "../llmc/schedule.h"
+
+enum { T = 16, ROWS = 5, STEPS = 7, BYTES = 139, VOCAB = 256 }; // 8 rows of 16 targets and one of 10
+static const Config shape = {.layers = 2, .heads = 2, .channels = 12, .seq_len = T, .vocab = VOCAB};
+static const Schedule schedule = {.kind = SCHEDULE_COSINE, .max = 0.02, .min = 0.002, .warmup = 2, .end = STEPS};
+static const AdamW optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-4, .weight_decay = 0.5, .clip = 0.8};
+#define OPTIONS                                                                                    \
+    "--layers 2 --heads 2 --channels 12 --seq-len 16 --vocab 256 --total-batch 80 --steps 7 "      \
+    "--schedule cosine --lr 0.02 --min-lr 0.002 --warmup 2 --beta1 0.9 --beta2 0.95 --eps 1e-4 "   \
+    "--weight-decay 0.5 --clip 0.8 --seed 42 --threads 1 --sample-every 0 --log-every 0 --val-every 1 "
+
+static char directory[] = "/tmp/test_gpt2_XXXXXX";
+
+static unsigned char *write_text(void) {
+    static unsigned char text[BYTES];
+    char path[64];
+    for (int i = 0; i < BYTES; i++) text[i] = (unsigned char)('a' + formula_token("program.text", 26, i));
+    snprintf(path, sizeof path, "%s/text.txt", directory);
+    FILE *file = fopen(path, "w");
+    if (!file || fwrite(text, 1, BYTES, file) != BYTES || fclose(file) != 0) abort();
+    return text;
+}
+
+/* Runs the program, which stands beside this one, with OPTIONS and more. */
+static void run_program(const char *name, const char *more) {
+    char self[512], command[2048];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length < 0) abort();
+    self[length] = '\0';
+    *strrchr(self, '/') = '\0';
+    snprintf(command, sizeof command, "%s/train_gpt2 %s --data %s/text.txt --val %s/text.txt --out %s/%s %s >%s/said 2>&1",
+             self, OPTIONS, directory, directory, directory, name, more, directory);
+    int status = system(command);
+    CHECK(status == 0, "%s: status %d", command, status);
+}
+
+// ---------------------------------------------------------------------------------------------
+// What the program logged
+
+/* The number behind "field": in a record. NaN when there is none. */
+static double field(const char *record, const char *name) {
+    const char *at = strstr(record, named("\"%s\":", name));
+    return at ? strtod(at + strlen(name) + 3, NULL) : (double)NAN;
+}
+
+/* The next record of an event, or NULL at the end. */
+static char *next_record(FILE *metrics, const char *event) {
+    static char line[8192];
+    while (metrics && fgets(line, sizeof line, metrics))
+        if (strstr(line, named("\"event\":\"%s\"", event))) return line;
+    return NULL;
+}
+
+static FILE *open_metrics(const char *name) {
+    FILE *metrics = fopen(named("%s/%s/metrics.jsonl", directory, name), "r");
+    CHECK(metrics != NULL, "%s left no metrics.jsonl", name);
+    return metrics;
+}
+
+// ---------------------------------------------------------------------------------------------
+// The update law, the plain way
+
+/* `count` rows of the endless order, from `position`, and their hash and valid targets. */
+typedef struct {
+    Id ids[16 * T], targets[16 * T];
+    uint64_t data;
+    int valid;
+} Load;
+
+static Load load(const Rows *rows, uint64_t position, int count) {
+    Load l = {.data = 0};
+    for (int b = 0; b < count; b++)
+        l.data += rows_read(rows, rows_at(rows, position + (uint64_t)b), l.ids + b * T, l.targets + b * T);
+    for (int i = 0; i < count * T; i++) l.valid += l.targets[i] >= 0;
+    return l;
+}
+
+static double mean(const real *losses, const Load *l, int count) {
+    double sum = 0;
+    for (int i = 0; i < count * T; i++) sum += losses[i];
+    return sum / l->valid;
+}
+
+static double norm(const GPT2 *model) {
+    double sum = 0;
+    for (int i = 0; i < model->table.count; i++) {
+        const Tensor *t = &model->table.tensors[i];
+        for (size_t j = 0; j < t->count; j++) {
+            double g = model->grads[t->offset + j];
+            sum += g * g;
+        }
+    }
+    return sqrt(sum);
+}
+
+static void check_update(GPT2 *model, const Rows *rows, int step, const char *record) {
+    real losses[ROWS * T];
+    Load l = load(rows, (uint64_t)step * ROWS, ROWS);
+    gpt2_forward(model, l.ids, ROWS, T);
+    gpt2_backward(model, losses, l.ids, l.targets, ROWS, T, 1.0 / l.valid, false, NULL, NULL);
+    double loss = mean(losses, &l, ROWS), size = norm(model), rate = schedule_rate(&schedule, step);
+    AdamWStep scalars = adamw_step(&optimizer, step + 1, rate, size);
+    adamw_update(model->params, NULL, model->m, model->v, model->grads, model->table.spans, model->table.count,
+                 &scalars);
+    CHECK(strstr(record, named("\"data\":\"%016llx\"", (unsigned long long)l.data)), "other rows: %s", record);
+    CHECK_NEAR(field(record, "step"), step, 0);
+    CHECK_NEAR(field(record, "tokens"), l.valid, 0);
+    CHECK_NEAR(field(record, "lr"), rate, 1e-17);
+    CHECK_NEAR(field(record, "loss"), loss, 1e-5 * loss);
+    CHECK_NEAR(field(record, "norm"), size, 2e-5 * size);
+}
+
+static void check_validation(GPT2 *model, const Rows *rows, int step, const char *record) {
+    real losses[9 * T];
+    Load l = load(rows, 0, 9);
+    for (int first = 0; first < 9; first += ROWS) {
+        int count = first ? 4 : ROWS;
+        gpt2_forward(model, l.ids + first * T, count, T);
+        gpt2_loss(model, losses + first * T, l.targets + first * T, count, T);
+    }
+    CHECK_NEAR(field(record, "step"), step, 0);
+    CHECK_NEAR(field(record, "tokens"), BYTES - 1, 0);
+    CHECK_NEAR(field(record, "loss"), mean(losses, &l, 9), 1e-4);
+}
+
+static void check_run(const char *name, const Stream *stream) {
+    Rows rows = rows_new(stream, T, 42, true), in_order = rows_new(stream, T, 42, false);
+    GPT2 *model = gpt2_new(&shape, ROWS, false, true);
+    gpt2_init(model, 42);
+    FILE *updates = open_metrics(name), *validations = open_metrics(name);
+    for (int step = 0; step < STEPS; step++) {
+        const char *record = next_record(validations, "val");
+        CHECK(record, "%s: no validation after %d updates", name, step);
+        if (record) check_validation(model, &in_order, step, record);
+        record = next_record(updates, "train");
+        CHECK(record, "%s: no record of step %d", name, step);
+        if (record) check_update(model, &rows, step, record);
+    }
+    const char *last = next_record(validations, "val");
+    CHECK(last, "%s: no validation at the end", name);
+    if (last) check_validation(model, &in_order, STEPS, last);
+    CHECK(!next_record(updates, "train"), "%s: more than %d steps", name, STEPS);
+    if (updates) fclose(updates);
+    if (validations) fclose(validations);
+    gpt2_free(model);
+}
+
+TEST(program, "./train_gpt2 logs, update by update, what the update law says: rows, tokens, rate, loss, norm") {
+    static const char *const splits[][2] = {{"units_of_2", "--batch 2"},
+                                            {"one_unit", "--batch 5"},
+                                            {"exact", "--batch 2 --exact"},
+                                            {"recompute", "--batch 3 --recompute"}};
+    if (!mkdtemp(directory)) abort();
+    Stream *stream = stream_of_text(write_text(), BYTES, "the test's text");
+    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
+        run_program(splits[i][0], splits[i][1]);
+        check_run(splits[i][0], stream);
+    }
+    stream_close(stream);
+    if (system(named("rm -rf %s", directory)) != 0) abort();
+}
