@@ -8,21 +8,31 @@
 #include "../llmc/rows.h"
 #include "../llmc/schedule.h"
 
-enum { T = 16, ROWS = 5, STEPS = 7, BYTES = 139, VOCAB = 256 }; // 8 rows of 16 targets and one of 10
+enum {
+    T = 16,
+    ROWS = 5,
+    STEPS = 7,
+    BYTES = 139,
+    VOCAB = 256
+}; // 8 rows of 16 targets and one of 10
 static const Config shape = {.layers = 2, .heads = 2, .channels = 12, .seq_len = T, .vocab = VOCAB};
-static const Schedule schedule = {.kind = SCHEDULE_COSINE, .max = 0.02, .min = 0.002, .warmup = 2, .end = STEPS};
-static const AdamW optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-4, .weight_decay = 0.5, .clip = 0.8};
+static const Schedule schedule = {
+    .kind = SCHEDULE_COSINE, .max = 0.02, .min = 0.002, .warmup = 2, .end = STEPS};
+static const AdamW optimizer = {
+    .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-4, .weight_decay = 0.5, .clip = 0.8};
 #define OPTIONS                                                                                    \
     "--layers 2 --heads 2 --channels 12 --seq-len 16 --vocab 256 --total-batch 80 --steps 7 "      \
     "--schedule cosine --lr 0.02 --min-lr 0.002 --warmup 2 --beta1 0.9 --beta2 0.95 --eps 1e-4 "   \
-    "--weight-decay 0.5 --clip 0.8 --seed 42 --threads 1 --sample-every 0 --log-every 0 --val-every 1 "
+    "--weight-decay 0.5 --clip 0.8 --seed 42 --threads 1 --sample-every 0 --log-every 0 "          \
+    "--val-every 1 "
 
 static char directory[] = "/tmp/test_gpt2_XXXXXX";
 
 static unsigned char *write_text(void) {
     static unsigned char text[BYTES];
     char path[64];
-    for (int i = 0; i < BYTES; i++) text[i] = (unsigned char)('a' + formula_token("program.text", 26, i));
+    for (int i = 0; i < BYTES; i++)
+        text[i] = (unsigned char)('a' + formula_token("program.text", 26, i));
     snprintf(path, sizeof path, "%s/text.txt", directory);
     FILE *file = fopen(path, "w");
     if (!file || fwrite(text, 1, BYTES, file) != BYTES || fclose(file) != 0) abort();
@@ -36,7 +46,8 @@ static void run_program(const char *name, const char *more) {
     if (length < 0) abort();
     self[length] = '\0';
     *strrchr(self, '/') = '\0';
-    snprintf(command, sizeof command, "%s/train_gpt2 %s --data %s/text.txt --val %s/text.txt --out %s/%s %s >%s/said 2>&1",
+    snprintf(command, sizeof command,
+             "%s/train_gpt2 %s --data %s/text.txt --val %s/text.txt --out %s/%s %s >%s/said 2>&1",
              self, OPTIONS, directory, directory, directory, name, more, directory);
     int status = system(command);
     CHECK(status == 0, "%s: status %d", command, status);
@@ -78,7 +89,8 @@ typedef struct {
 static Load load(const Rows *rows, uint64_t position, int count) {
     Load l = {.data = 0};
     for (int b = 0; b < count; b++)
-        l.data += rows_read(rows, rows_at(rows, position + (uint64_t)b), l.ids + b * T, l.targets + b * T);
+        l.data += rows_read(rows, rows_at(rows, position + (uint64_t)b), l.ids + b * T,
+                            l.targets + b * T);
     for (int i = 0; i < count * T; i++) l.valid += l.targets[i] >= 0;
     return l;
 }
@@ -108,9 +120,10 @@ static void check_update(GPT2 *model, const Rows *rows, int step, const char *re
     gpt2_backward(model, losses, l.ids, l.targets, ROWS, T, 1.0 / l.valid, false, NULL, NULL);
     double loss = mean(losses, &l, ROWS), size = norm(model), rate = schedule_rate(&schedule, step);
     AdamWStep scalars = adamw_step(&optimizer, step + 1, rate, size);
-    adamw_update(model->params, NULL, model->m, model->v, model->grads, model->table.spans, model->table.count,
-                 &scalars);
-    CHECK(strstr(record, named("\"data\":\"%016llx\"", (unsigned long long)l.data)), "other rows: %s", record);
+    adamw_update(model->params, NULL, model->m, model->v, model->grads, model->table.spans,
+                 model->table.count, &scalars);
+    CHECK(strstr(record, named("\"data\":\"%016llx\"", (unsigned long long)l.data)),
+          "other rows: %s", record);
     CHECK_NEAR(field(record, "step"), step, 0);
     CHECK_NEAR(field(record, "tokens"), l.valid, 0);
     CHECK_NEAR(field(record, "lr"), rate, 1e-17);
@@ -153,7 +166,8 @@ static void check_run(const char *name, const Stream *stream) {
     gpt2_free(model);
 }
 
-TEST(program, "./train_gpt2 logs, update by update, what the update law says: rows, tokens, rate, loss, norm") {
+TEST(program, "./train_gpt2 logs, update by update, what the update law says: rows, tokens, rate, "
+              "loss, norm") {
     static const char *const splits[][2] = {{"units_of_2", "--batch 2"},
                                             {"one_unit", "--batch 5"},
                                             {"exact", "--batch 2 --exact"},
