@@ -5,6 +5,7 @@
  * no mathematics: that is in gpt2.c and block.c (the model), schedule.c and adamw.c (the update), rows.c
  * and batch.c (the data), and in the kernels behind llmc/ops.h. Read update() first. */
 #include "llmc/adamw.h"
+#include "llmc/agreement.h"
 #include "llmc/batch.h"
 #include "llmc/error.h"
 #include "llmc/eval.h"
@@ -15,6 +16,7 @@
 #include "llmc/run_directory.h"
 #include "llmc/plan.h"
 #include "llmc/text.h"
+#include "llmc/watchdog.h"
 #include "llmc/world.h"
 
 #include <math.h>
@@ -201,7 +203,9 @@ static int command_train(int argc, char **argv) {
     World world = world_open(&argc, &argv);
     Trainer t = {.settings = options_parse(argc, argv), .world = world};
     const Settings *s = &t.settings;
+    watchdog_start(&world, s->rank_timeout);
     Dataset data = dataset_open(s);
+    ranks_agree(&world, s, &data);
     Config config = plan_config(s, &data);
     stream_set_vocab(data.train, config.vocab);
     if (data.val) stream_set_vocab(data.val, config.vocab);
@@ -231,6 +235,7 @@ static int command_train(int argc, char **argv) {
     gpt2_free(t.model);
     dataset_close(&data);
     free(out);
+    watchdog_stop();
     world_close();
     return EXIT_DONE;
 }

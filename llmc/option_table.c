@@ -61,6 +61,8 @@ const Option option_table[] = {
      "keep only each block's input and compute the rest again: less memory, more time"},
     {"threads", "N", IN_BATCH, OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL,
      "CPU threads of a rank, instead of its share of the cores; does not change the result"},
+    {"rank-timeout", "SECONDS", IN_BATCH, OPTION_REAL, FIELD(rank_timeout), NOT_NEGATIVE, "10", "10",
+     "end all ranks when one has died or hangs for so long; 0: wait for ever"},
 
     {"lr", "X", IN_OPTIMIZER, OPTION_REAL, FIELD(lr), POSITIVE, "1e-3", "6e-4",
      "the largest learning rate"},

@@ -41,7 +41,8 @@ typedef struct {
     int64_t steps;       // updates; -1: as many as `epochs` take
     double epochs;       // 0: as `steps` says
     bool recompute;
-    int64_t threads; // 0: this rank's share of the cores
+    int64_t threads;     // 0: this rank's share of the cores
+    double rank_timeout; // seconds without a sign of life until a rank is given up; 0: never
     // optimizer
     double lr, min_lr;
     int64_t warmup;
