@@ -75,31 +75,48 @@ static uint64_t accumulate_gradients(Trainer *t, uint64_t N) {
     return data;
 }
 
-/* The 2-norm of the whole gradient, the tied matrix counted once (chapter 27.4). *culprit becomes the
- * first tensor that is not finite, or NULL. */
-static double global_norm(const GPT2 *model, double *sums, const char **culprit) {
+/* What made an update unusable, for the message; "" when nothing did. */
+typedef struct {
+    char text[160];
+} Culprit;
+
+/* The 2-norm of the whole gradient, the tied matrix counted once (chapter 27.4). The first tensor that is
+ * not finite becomes the culprit. */
+static double global_norm(const GPT2 *model, double *sums, Culprit *culprit) {
     const TensorTable *table = &model->table;
     gradient_square_sums(sums, model->grads, table->spans, table->count);
     double sum = 0;
-    *culprit = NULL;
     for (int i = 0; i < table->count; i++) {
-        if (!isfinite(sums[i]) && !*culprit) *culprit = table->tensors[i].name;
+        if (!isfinite(sums[i]) && !culprit->text[0])
+            snprintf(culprit->text, sizeof culprit->text, "the gradient of %s is not finite",
+                     table->tensors[i].name);
         sum += sums[i];
     }
     return sqrt(sum);
 }
 
+/* After the sum over ranks nobody can see whose element spoilt it, so each rank looked at its own before:
+ * `bad` is the first such element of this rank, or -1. The first rank that has one names it. */
+static void name_bad_element(const Trainer *t, int64_t bad, Culprit *culprit) {
+    int64_t rank = bad >= 0 ? t->world.rank : t->world.size;
+    world_min_i64(&rank, 1);
+    if (rank == t->world.size) return;
+    world_broadcast(&bad, sizeof bad, (int)rank);
+    snprintf(culprit->text, sizeof culprit->text, "rank %d's gradient of %s is not finite%s", (int)rank,
+             tensor_table_name_at(&t->model->table, (size_t)bad),
+             t->settings.exact ? " or beyond 32768, the range of --exact" : "");
+}
+
 /* An update that is not finite changes no weight. It ends the run, or with --nonfinite skip:K is left
- * out, up to K in a row. Every rank comes here at the same step, for loss and norm are the same. */
-static void refuse_update(Trainer *t, const StepRecord *record, const char *culprit) {
-    if (!culprit) culprit = "the loss";
+ * out, up to K in a row. Every rank comes here at the same step, for all of them know the culprit. */
+static void refuse_update(Trainer *t, const StepRecord *record, const Culprit *culprit) {
     if (t->skipped++ >= t->settings.nonfinite_skips)
         fatal(EXIT_NONFINITE,
-              "step %lld: %s is not finite (loss %g, norm %g); nothing was updated; try a lower --lr, a longer "
-              "--warmup, or --nonfinite skip:K",
-              (long long)t->step, culprit, record->loss, record->norm);
+              "step %lld: %s (loss %g, norm %g); nothing was updated; try a lower --lr, a longer --warmup, or "
+              "--nonfinite skip:K",
+              (long long)t->step, culprit->text, record->loss, record->norm);
     if (t->log)
-        warning("step %lld: %s is not finite (loss %g, norm %g): skipped", (long long)t->step, culprit,
+        warning("step %lld: %s (loss %g, norm %g): skipped", (long long)t->step, culprit->text,
                 record->loss, record->norm);
 }
 
@@ -118,22 +135,23 @@ static StepRecord update(Trainer *t, double *square_sums) {
     StepRecord record = {.step = t->step, .tokens = N};
     record.lr = schedule_rate(&t->plan.schedule, t->step);
 
+    Culprit culprit = {""};
     record.data = accumulate_gradients(t, N);
-    int64_t bad = reduction_finish();
+    name_bad_element(t, reduction_finish(), &culprit);
     world_sum_u64(&record.data, 1);
     record.loss = batch_loss_sum(t->batch, t->plan.rows) / (double)N;
-    const char *culprit;
     record.norm = global_norm(model, square_sums, &culprit);
-    if (bad >= 0) culprit = tensor_table_name_at(&model->table, (size_t)bad);
+    if (!isfinite(record.loss) && !culprit.text[0])
+        snprintf(culprit.text, sizeof culprit.text, "the loss is not finite");
 
-    if (isfinite(record.loss) && isfinite(record.norm)) {
+    if (!culprit.text[0]) {
         AdamWStep step = adamw_step(&t->optimizer, t->updates + 1, record.lr, record.norm);
         adamw_update(model->params, model->master, model->m, model->v, model->grads, model->table.spans,
                      model->table.count, &step);
         t->updates++;
         t->skipped = 0;
     } else {
-        refuse_update(t, &record, culprit);
+        refuse_update(t, &record, &culprit);
     }
     t->position += (uint64_t)t->plan.rows;
     t->step++;
