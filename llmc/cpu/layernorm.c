@@ -1,17 +1,24 @@
 /* layernorm.c: LayerNorm (Ba et al. 2016), every row on its own, and its gradient.
  *
- * Two passes for the statistics: the variance is that of x - mean, so that a large mean costs no
- * digits. Next: attention_tiles.h. */
+ * The variance is that of x - mean, in a pass after the mean's, so that a large mean costs no digits.
+ * Next: attention_tiles.h. */
 #include "../memory.h"
 #include "scratch.h"
 #include "vec.h"
 
-/* out = (x - mean) * rstd * w + b; mean and 1 / sqrt(variance + eps) are returned. One row of C. */
+/* out = x - mean, C elements. */
+static void subtract_mean(real *out, const real *x, real mean, size_t C) {
+    for (size_t c = 0; c < C; c += VEC)
+        vec_store_n(out + c, vec_load_n(x + c, C - c) - mean, C - c);
+}
+
+/* out = (x - mean) * rstd * w + b, with mean and rstd = 1 / sqrt(variance + eps) of this row of C. */
 static void row_forward(real *out, real *mean, real *rstd, const real *x, const real *w,
                         const real *b, size_t C) {
     *mean = vec_row_sum(x, C) / (real)C;
-    for (size_t c = 0; c < C; c += VEC)
-        vec_store_n(out + c, vec_load_n(x + c, C - c) - *mean, C - c);
+    subtract_mean(out, x, *mean, C);
+    *mean += vec_row_sum(out, C) / (real)C; // what the rounding of a large sum has left
+    subtract_mean(out, x, *mean, C);
     *rstd = (real)(1 / sqrt(vec_row_dot(out, out, C) / (real)C + LAYERNORM_EPS));
     for (size_t c = 0; c < C; c += VEC) {
         size_t n = C - c;
