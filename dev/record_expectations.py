@@ -187,7 +187,7 @@ def record_operations(directory):
     record_mlp(file("mlp", "linear, GELU, linear"))
     record_gelu(file("gelu", "GELU, tanh form, and its derivative"))
     out = file("attention", "causal attention, several shapes")
-    for shape in (2, 1, 3, 8), (2, 2, 3, 8), (3, 7, 2, 5), (2, 33, 3, 8), (1, 11, 1, 64), (1, 150, 1, 4):
+    for shape in (2, 1, 3, 8), (2, 2, 3, 8), (3, 7, 2, 5), (2, 33, 3, 8), (1, 11, 1, 64), (1, 200, 1, 4):
         record_attention(out, *shape)
     out = file("classifier", "output matrix, softmax and cross-entropy; gradients of the mean over valid targets")
     record_classifier(out, "dense", 21, 12, 131, ignored=False)

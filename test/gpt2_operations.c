@@ -168,14 +168,14 @@ static void check_attention(Expectations *e, int B, int T, int NH, int hs) {
     release_fresh();
 }
 
-TEST(attention, "causal attention at 1 to 150 tokens, whole rows and token by token") {
+TEST(attention, "causal attention at 1 to 200 tokens, whole rows and token by token") {
     Expectations *e = expect_open("attention");
     check_attention(e, 2, 1, 3, 8);
     check_attention(e, 2, 2, 3, 8);
     check_attention(e, 3, 7, 2, 5);
     check_attention(e, 2, 33, 3, 8);
     check_attention(e, 1, 11, 1, 64);
-    check_attention(e, 1, 150, 1, 4);
+    check_attention(e, 1, 200, 1, 4);
     expect_close(e);
 }
 
@@ -213,4 +213,45 @@ TEST(classifier,
     check_classifier(e, "ignored", 21, 12, 131, true);
     check_classifier(e, "many", 300, 2, 37, true);
     expect_close(e);
+}
+
+/* -log softmax of row x @ wte.T at the target, and its gradients added to dx (C) and dwte (V,C). */
+static double plain_classifier(double *dx, double *dwte, const real *x, const real *wte, int target,
+                               double scale, int C, int V) {
+    double *p = calloc((size_t)V, sizeof *p), sum = 0;
+    for (int v = 0; v < V; v++) {
+        for (int c = 0; c < C; c++) p[v] += (double)x[c] * wte[v * C + c];
+        sum += exp(p[v]);
+    }
+    double loss = log(sum) - p[target];
+    for (int v = 0; v < V; v++) {
+        double d = scale * (exp(p[v]) / sum - (v == target));
+        for (int c = 0; c < C; c++) dx[c] += d * wte[v * C + c];
+        for (int c = 0; c < C; c++) dwte[v * C + c] += d * x[c];
+    }
+    free(p);
+    return loss;
+}
+
+TEST(classifier_chunks,
+     "rows that take several chunks of logits are as right as those of the first") {
+    enum { N = 520, C = 3, V = 4500, VP = 4608 };
+    const double tolerance = IN_DOUBLE ? 1e-13 : 1e-5;
+    CHECK(classifier_chunk(N, VP) < N, "%d rows are one chunk: the test needs more", N);
+    real *x = fresh_formula("chunks.x", N * C), *wte = fresh_formula("chunks.wte", VP * C);
+    real *losses = fresh(N), *dx = fresh(N * C), *dwte = fresh(VP * C);
+    real *logits = fresh((size_t)classifier_chunk(N, VP) * VP);
+    Id *targets = fresh_tokens("chunks.targets", V, N);
+    double *want_dx = calloc(N * C, sizeof(double)), *want_dwte = calloc(V * C, sizeof(double));
+    classifier(losses, dx, dwte, logits, x, wte, targets, 0.5, N, C, V, VP, false);
+    for (int n = 0; n < N; n++)
+        CHECK_NEAR(
+            losses[n],
+            plain_classifier(want_dx + n * C, want_dwte, x + n * C, wte, targets[n], 0.5, C, V),
+            8 * tolerance);
+    for (int i = 0; i < N * C; i++) CHECK_NEAR(dx[i], want_dx[i], tolerance);
+    for (int i = 0; i < V * C; i++) CHECK_NEAR(dwte[i], want_dwte[i], tolerance);
+    free(want_dx);
+    free(want_dwte);
+    release_fresh();
 }
