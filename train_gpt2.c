@@ -21,6 +21,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 typedef struct {
@@ -217,20 +218,45 @@ static char *start_log(Trainer *t, const Dataset *data) {
     return out;
 }
 
+/* Opens the data and the device, and plans the run: all that is common to training and planning. */
+static Dataset prepare(Trainer *t) {
+    const Settings *s = &t->settings;
+    Dataset data = dataset_open(s);
+    ranks_agree(&t->world, s, &data);
+    Config config = plan_config(s, &data);
+    stream_set_vocab(data.train, config.vocab);
+    if (data.val) stream_set_vocab(data.val, config.vocab);
+    t->rows = rows_new(data.train, config.seq_len, s->seed, s->shuffle);
+    if (data.val) t->val = rows_new(data.val, config.seq_len, s->seed, false);
+    backend_open(t->world.local_rank, t->world.local_size, (int)s->threads);
+    t->plan = plan_make(s, &config, &t->world, &t->rows, data.val ? &t->val : NULL);
+    return data;
+}
+
+/* `plan`: prints what one update will see, here or in a world of --ranks, and trains nothing. */
+static int command_plan(int argc, char **argv) {
+    Trainer t = {.world = world_open(&argc, &argv)};
+    t.settings = options_parse(argc, argv);
+    const Settings *s = &t.settings;
+    if (s->ranks)
+        t.world = (World){.size = (int)s->ranks, .local_size = (int)s->ranks, .launcher = "--ranks"};
+    Dataset data = prepare(&t);
+    t.settings.total_batch = t.plan.rows * t.plan.T; // --micro-steps may have decided
+    if (t.world.rank == 0) plan_print(&t.plan, s, &t.world, &data, &t.rows);
+    dataset_close(&data);
+    world_close();
+    return EXIT_DONE;
+}
+
 static int command_train(int argc, char **argv) {
     World world = world_open(&argc, &argv);
     Trainer t = {.settings = options_parse(argc, argv), .world = world};
     const Settings *s = &t.settings;
+    if (s->ranks || s->micro_steps)
+        fatal(EXIT_USAGE, "--%s is an option of `train_gpt2 plan`; %s", s->ranks ? "ranks" : "micro-steps",
+              s->ranks ? "start ranks with mpirun -np R" : "give --total-batch");
     watchdog_start(&world, s->rank_timeout);
-    Dataset data = dataset_open(s);
-    ranks_agree(&world, s, &data);
-    Config config = plan_config(s, &data);
-    stream_set_vocab(data.train, config.vocab);
-    if (data.val) stream_set_vocab(data.val, config.vocab);
-    t.rows = rows_new(data.train, config.seq_len, s->seed, s->shuffle);
-    if (data.val) t.val = rows_new(data.val, config.seq_len, s->seed, false);
-    backend_open(world.local_rank, world.local_size, (int)s->threads);
-    t.plan = plan_make(s, &config, &world, &t.rows, data.val ? &t.val : NULL);
+    Dataset data = prepare(&t);
     t.optimizer = (AdamW){.beta1 = s->beta1,
                           .beta2 = s->beta2,
                           .eps = s->eps,
@@ -238,7 +264,7 @@ static int command_train(int argc, char **argv) {
                           .clip = s->clip};
 
     char *out = start_log(&t, &data);
-    t.model = gpt2_new(&config, t.plan.B, s->recompute, true);
+    t.model = gpt2_new(&t.plan.config, t.plan.B, s->recompute, true);
     gpt2_init(t.model, s->seed);
     t.batch = batch_new(world, t.plan.B, t.plan.T, t.plan.rows);
     reduction_open(t.model->grads, t.model->table.elements, s->exact, (int)t.plan.most);
@@ -258,4 +284,9 @@ static int command_train(int argc, char **argv) {
     return EXIT_DONE;
 }
 
-int main(int argc, char **argv) { return command_train(argc, argv); }
+int main(int argc, char **argv) {
+    const char *command = argc > 1 ? argv[1] : "";
+    if (strcmp(command, "plan") == 0) return command_plan(argc - 1, argv + 1);
+    if (strcmp(command, "train") == 0) return command_train(argc - 1, argv + 1);
+    return command_train(argc, argv);
+}

@@ -19,13 +19,13 @@ memory: error                : memory parallel
 base: memory                 : utf8 number nearest checksum rng permutation schedule half
 files: base                  : io output json_read json_write safetensors
 device: base                 : ops adamw
-ranks: base                  : launcher world world_parts world_alone world_mpi
+ranks: base                  : launcher world world_parts world_alone world_mpi watchdog
 data: files                  : shard npy paths stream rows builtin_text
 settings: base               : options option_table option_help
 log: files settings          : screen progress log run_directory
 model: device                : config block gpt2
 weights: model files         : weights hf_model hf_config hf_tensors llmc_bin
-work: model data settings ranks log : batch dataset eval sample text plan
+work: model data settings ranks log : agreement batch dataset eval sample text plan
 program: work weights log    : train_gpt2
 cpu: device ranks            :
 cuda: device ranks           :

@@ -7,14 +7,18 @@ enum { WIDTH = 100, INDENT = 26 };
 
 static const char *const usage = "Usage: train_gpt2 [--OPTION VALUE]...\n"
                                  "       mpirun -np R train_gpt2 [--OPTION VALUE]...\n"
+                                 "       train_gpt2 plan [--OPTION VALUE]...\n"
                                  "\n"
                                  "Trains a GPT-2. Without options: a tiny one, on the program's "
                                  "own source, in about a minute. On R\n"
-                                 "ranks the run is the same run, only faster. --OPTION=VALUE works "
-                                 "as well; of an option given twice\n"
-                                 "the last counts. In numbers, k and M are 1,000 and 1,000,000.\n";
+                                 "ranks the run is the same run, only faster. plan trains nothing; "
+                                 "it prints what one update will\n"
+                                 "see. --OPTION=VALUE works as well; of an option given twice the "
+                                 "last counts. In numbers, k and M\n"
+                                 "are 1,000 and 1,000,000.\n";
 
-static const char *const titles[] = {"Model", "Data", "Batch", "Optimizer", "Output"};
+static const char *const titles[] = {"Model", "Data", "Batch", "Optimizer", "Output",
+                                     "Plan"};
 
 /* Prints the words of text after column *at, and breaks lines before WIDTH. */
 static void print_words(FILE *out, const char *text, int *at) {

@@ -108,6 +108,11 @@ const Option option_table[] = {
      "of samples: 0 takes the likeliest token, 1 draws as the model predicts, above is wilder"},
     {"top-k", "N", IN_OUTPUT, OPTION_INTEGER, FIELD(top_k), COUNT_OR_0, "0", "50",
      "sample among the K likeliest tokens; 0: among all"},
+
+    {"ranks", "R", IN_PLAN, OPTION_INTEGER, FIELD(ranks), COUNT, NULL, NULL,
+     "ask about a run on so many ranks"},
+    {"micro-steps", "K", IN_PLAN, OPTION_INTEGER, FIELD(micro_steps), COUNT, NULL, NULL,
+     "instead of --total-batch: ask about updates of so many units on every rank"},
 };
 const int option_count = sizeof option_table / sizeof *option_table;
 _Static_assert(sizeof option_table / sizeof *option_table <= 64, "Settings.given has a bit a row");

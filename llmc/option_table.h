@@ -26,7 +26,7 @@ typedef struct {
     bool below;       // high itself is out
 } OptionRange;
 
-typedef enum { IN_MODEL, IN_DATA, IN_BATCH, IN_OPTIMIZER, IN_OUTPUT } OptionSection;
+typedef enum { IN_MODEL, IN_DATA, IN_BATCH, IN_OPTIMIZER, IN_OUTPUT, IN_PLAN } OptionSection;
 
 typedef struct {
     const char *name, *metavar; // metavar: NULL for a switch

@@ -58,6 +58,8 @@ typedef struct {
     int64_t val_tokens; // validation targets, rounded up to whole rows; 0: all
     double temperature;
     int64_t top_k; // 0: off
+    // plan
+    int64_t ranks, micro_steps; // 0: as it is
 
     uint64_t given; // which options the user set: bit i for row i of the table
 } Settings;

@@ -34,6 +34,15 @@ Config plan_config(const Settings *s, const Dataset *data) {
     return config;
 }
 
+/* What `plan --micro-steps K` asks about: K full units on every rank. */
+static int64_t rows_of_micro_steps(const Settings *s, int64_t T, int ranks) {
+    double tokens = (double)s->batch * (double)T * (double)s->micro_steps * ranks;
+    if (tokens > 1e15)
+        fatal(EXIT_USAGE, "--micro-steps %lld makes updates of %g tokens; the most is 1e15",
+              (wide)s->micro_steps, tokens);
+    return s->batch * s->micro_steps * ranks;
+}
+
 static int64_t rows_per_update(int64_t total, int64_t T) {
     if (total % T == 0) return total / T;
     int64_t below = total / T * T;
@@ -67,7 +76,8 @@ static uint64_t val_rows(const Settings *s, const Rows *val) {
 Plan plan_make(const Settings *s, const Config *config, const World *world, const Rows *train,
                const Rows *val) {
     Plan plan = {.config = *config, .B = (int)s->batch, .T = config->seq_len};
-    plan.rows = rows_per_update(s->total_batch, plan.T);
+    plan.rows = s->micro_steps ? rows_of_micro_steps(s, plan.T, world->size)
+                               : rows_per_update(s->total_batch, plan.T);
     if (plan.B > plan.rows) plan.B = (int)plan.rows; // a unit cannot have more rows than the update
     plan.units = divide_up(plan.rows, plan.B);
     plan.most = divide_up(plan.units, world->size);
@@ -96,6 +106,13 @@ static const char *grouped(uint64_t value) {
         *--end = (char)('0' + value % 10);
     }
     return end;
+}
+
+/* "1 unit", "2,000 units" */
+static const char *counted(uint64_t count, const char *what) {
+    static char text[64];
+    snprintf(text, sizeof text, "%s %s%s", grouped(count), what, count == 1 ? "" : "s");
+    return text;
 }
 
 static void print_model(const Plan *plan) {
@@ -128,14 +145,17 @@ static void print_update(const Plan *plan, const World *world, const Rows *train
     printf("update     %s tokens = %s rows of %d = %s units of %d rows, over %d rank%s\n", grouped(total),
            grouped((uint64_t)plan->rows), plan->T, grouped((uint64_t)plan->units), plan->B, world->size,
            world->size == 1 ? "" : "s");
+    if (plan->rows == plan->B * plan->most * world->size)
+        printf("           B %d x T %d x K %s x R %d\n", plan->B, plan->T,
+               grouped((uint64_t)plan->most), world->size);
     if (plan->rows % plan->B)
-        printf("           the last unit has %d rows\n", (int)(plan->rows % plan->B));
-    if (plan->most != plan->least)
-        printf("           ranks 0..%d take %s units each, the others %s\n",
-               (int)(plan->units % world->size - 1), grouped((uint64_t)plan->most),
-               grouped((uint64_t)plan->least));
+        printf("           the last unit has %s\n", counted((uint64_t)(plan->rows % plan->B), "row"));
+    int busy = (int)(plan->units % world->size); // ranks that take one unit more
+    if (busy == 0)
+        printf("           every rank takes %s\n", counted((uint64_t)plan->most, "unit"));
     else
-        printf("           every rank takes %s units\n", grouped((uint64_t)plan->most));
+        printf("           %d of the ranks take %s, the others %s\n", busy,
+               counted((uint64_t)plan->most, "unit"), grouped((uint64_t)plan->least));
     double epochs = (double)plan->steps * (double)plan->rows / (double)train->rows;
     printf("run        %s updates, %s tokens, %.3g epochs\n", grouped((uint64_t)plan->steps),
            grouped((uint64_t)plan->steps * total), epochs);
@@ -170,6 +190,29 @@ static void print_setting(void *context, const char *name, const char *value, bo
     *column += width + 1;
 }
 
+/* The learning rate at the steps where the schedule turns, half-way, and after the end. */
+static void print_rates(const Plan *plan) {
+    const Schedule *schedule = &plan->schedule;
+    const int64_t steps[] = {0, schedule->warmup - 1, schedule->warmup,
+                             (schedule->warmup + schedule->end) / 2, plan->steps - 1, schedule->end};
+    int64_t last = -1;
+    const char *comma = "rates      ";
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        if (steps[i] <= last) continue;
+        printf("%sstep %lld %.6g", comma, (wide)steps[i], schedule_rate(schedule, steps[i]));
+        comma = ", ";
+        last = steps[i];
+    }
+    printf("\n");
+}
+
+static void print_work(const Plan *plan) {
+    double token = gpt2_flops_per_token(&plan->config);
+    double update = token * (double)plan->rows * plan->T;
+    printf("work       %.4g FLOPs a token, %.4g an update, %.4g the run\n", token, update,
+           update * (double)plan->steps);
+}
+
 void plan_print(const Plan *plan, const Settings *settings, const World *world, const Dataset *data,
                 const Rows *train) {
     printf("device     %s; %d rank%s, launcher: %s\n", backend_name(), world->size,
@@ -177,6 +220,8 @@ void plan_print(const Plan *plan, const Settings *settings, const World *world, 
     print_model(plan);
     print_data(plan, data, train);
     print_update(plan, world, train);
+    print_rates(plan);
+    print_work(plan);
     print_memory(plan, settings, world);
     int column = 11;
     printf("settings   ");
