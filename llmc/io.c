@@ -18,7 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WINDOW = 1 << 20 }; // bytes; a multiple of every page size
+/* Bytes: a multiple of every page size, and the size of a huge page on x86 and most ARM. */
+enum { WINDOW = 2 << 20 };
 
 struct File {
     const char *path;
@@ -35,21 +36,21 @@ static struct {
     size_t from, to;
 } window;
 
-// ---- a file that shrinks while it is mapped -------------------------------------------------------
+// ---- a file that shrinks while it is mapped ---------------------------------------------------
 
 static struct sigaction inherited; // what SIGBUS did before
 
-/* Reading a mapped page beyond the file's present end raises SIGBUS in the reading thread: in our own
- * code, outside of the C library, so that fatal() may be called although this is a signal handler.
- * A fault elsewhere is a defect: it happens again under the former action. */
+/* Reading a mapped page beyond the file's present end raises SIGBUS in the reading thread: in our
+ * own code, outside of the C library, so that fatal() may be called although this is a signal
+ * handler. A fault elsewhere is a defect: it happens again under the former action. */
 static void on_bus_error(int signal, siginfo_t *info, void *context) {
     (void)context;
     const unsigned char *address = info->si_addr;
     for (const File *file = open_files; file; file = file->next)
         if (file->bytes && address >= file->bytes && address < file->bytes + file->size)
             fatal(EXIT_INPUT,
-                  "%s: byte %zu of %zu can no longer be read: the file was cut while in use, or its disk "
-                  "fails; leave data in place while training",
+                  "%s: byte %zu of %zu can no longer be read: the file was cut while in use, or "
+                  "its disk fails; leave data in place while training",
                   file->path, (size_t)(address - file->bytes), file->size);
     sigaction(signal, &inherited, NULL);
 }
@@ -63,17 +64,19 @@ static void watch_bus_errors(void) {
     sigaction(SIGBUS, &action, &inherited);
 }
 
-// ---- opening --------------------------------------------------------------------------------------
+// ---- opening ----------------------------------------------------------------------------------
 
 /* Ends the program because `path` does not exist; names the neighbour that may have been meant. */
 static _Noreturn void missing(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char folder[PATH_MAX], best[NAME_MAX + 1] = "";
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2, slash ? path : "./");
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2,
+             slash ? path : "./");
     int least = slip_distance(name) + 1;
     DIR *directory = opendir(folder);
     if (!directory)
-        fatal(EXIT_INPUT, "%s: no such file: there is no directory %s; check the path", path, folder);
+        fatal(EXIT_INPUT, "%s: no such file: there is no directory %s; check the path", path,
+              folder);
     for (struct dirent *entry; (entry = readdir(directory));) {
         int distance = edit_distance(name, entry->d_name);
         if (entry->d_name[0] == '.' && name[0] != '.') continue;
@@ -88,7 +91,8 @@ static _Noreturn void missing(const char *path) {
 
 /* An open descriptor of a regular file, and its size. */
 static int open_regular(const char *path, size_t *size) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe without a writer must not hang us
+    int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe without a writer must not hang us
     if (fd < 0 && errno == ENOENT) missing(path);
     if (fd < 0)
         fatal(EXIT_INPUT, "%s: cannot be read: %s; check its path and permissions", path,
@@ -109,7 +113,8 @@ File *file_open(const char *path) {
     if (file->size) {
         void *bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED)
-            fatal(EXIT_RUNTIME, "%s: %zu bytes cannot be mapped: %s", path, file->size, strerror(errno));
+            fatal(EXIT_RUNTIME, "%s: %zu bytes cannot be mapped: %s", path, file->size,
+                  strerror(errno));
         file->bytes = bytes;
     }
     close(fd);
@@ -133,10 +138,10 @@ const char *file_path(const File *file) { return file->path; }
 
 size_t file_size(const File *file) { return file->size; }
 
-// ---- reading --------------------------------------------------------------------------------------
+// ---- reading ----------------------------------------------------------------------------------
 
-/* Moves the window to offset .. offset+count of a file. The pages it leaves stay valid and in the page
- * cache, but no longer count as this process's memory. */
+/* Moves the window to offset .. offset+count of a file. The pages it leaves stay valid and in the
+ * page cache, but no longer count as this process's memory. */
 static void move_window(File *file, size_t offset, size_t count) {
     if (window.file)
         madvise(window.file->bytes + window.from, window.to - window.from, MADV_DONTNEED);
@@ -148,7 +153,8 @@ static void move_window(File *file, size_t offset, size_t count) {
 
 const unsigned char *file_at(File *file, size_t offset, size_t count) {
     if (offset > file->size || count > file->size - offset)
-        fatal(EXIT_INPUT, "%s: size is %zu bytes, but %zu bytes at byte %zu are expected: is it cut?",
+        fatal(EXIT_INPUT,
+              "%s: size is %zu bytes, but %zu bytes at byte %zu are expected: is it cut?",
               file->path, file->size, count, offset);
     if (count == 0) return (const unsigned char *)"";
     if (file != window.file || offset < window.from || offset + count > window.to)

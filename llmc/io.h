@@ -1,9 +1,9 @@
 /* io.h: files that are read. Every input file of the program passes here: it is mapped into memory,
  * read only, and no byte is handed out beyond its end.
  *
- * Whatever goes wrong is fatal (EXIT_INPUT) and names the file: it is missing, a directory or a pipe,
- * may not be read, or another program cuts it while it is open. Mapped files hold no file descriptor.
- * Of all files together about WINDOW bytes (or the range asked for last) stay resident: what is read
+ * Whatever goes wrong is fatal (EXIT_INPUT) and names the file: it is missing, a directory or a
+ * pipe, may not be read, or another program cuts it while it is open. Mapped files hold no file
+ * descriptor. Of all files together only the last few megabytes read stay resident: what is read
  * again comes from the system's page cache, so large data need no memory of this process.
  * Not here: what the bytes mean (shard.h and others), and writing. */
 #ifndef LLMC_IO_H

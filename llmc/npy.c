@@ -18,29 +18,35 @@ typedef struct {
 } Text;
 
 bool npy_is(File *file) {
-    return file_size(file) >= sizeof magic && memcmp(file_at(file, 0, sizeof magic), magic, sizeof magic) == 0;
-}
-
-/* Ends the program: what stands at the cursor is not what is expected. */
-static _Noreturn void refuse(const Text *text, const char *field, const char *expected) {
-    char found[SHOWN + 1];
-    int n = 0;
-    for (const char *c = text->at; c < text->end && n < SHOWN; c++)
-        found[n++] = *c >= ' ' && *c <= '~' ? *c : '?';
-    found[n] = '\0';
-    fatal(EXIT_INPUT, "%s: .npy header: %s is \"%s\", but %s is expected; save a 1-D array of np.uint16",
-          text->name, field, found, expected);
+    return file_size(file) >= sizeof magic &&
+           memcmp(file_at(file, 0, sizeof magic), magic, sizeof magic) == 0;
 }
 
 static void skip_spaces(Text *text) {
     while (text->at < text->end && (*text->at == ' ' || *text->at == '\n')) text->at++;
 }
 
+/* Ends the program: what stands at the cursor is not what is expected. */
+static _Noreturn void refuse(Text *text, const char *field, const char *expected) {
+    char found[SHOWN + 1];
+    int n = 0, end = 0; // end: without blanks at the end
+    skip_spaces(text);
+    for (; text->at < text->end && n < SHOWN; text->at++) {
+        found[n++] = *text->at >= ' ' && *text->at <= '~' ? *text->at : '?';
+        if (*text->at != ' ' && *text->at != '\n') end = n;
+    }
+    found[end] = '\0';
+    fatal(EXIT_INPUT,
+          "%s: .npy header: %s is \"%s\", but %s is expected; save a 1-D array of np.uint16",
+          text->name, field, found, expected);
+}
+
 /* Steps over `word`, if that comes next. */
 static bool take(Text *text, const char *word) {
     skip_spaces(text);
     size_t length = strlen(word);
-    if ((size_t)(text->end - text->at) < length || memcmp(text->at, word, length) != 0) return false;
+    if ((size_t)(text->end - text->at) < length || memcmp(text->at, word, length) != 0)
+        return false;
     text->at += length;
     return true;
 }
@@ -74,7 +80,8 @@ static uint64_t take_shape(Text *text) {
         good = !__builtin_mul_overflow(n, 10, &n) &&
                !__builtin_add_overflow(n, (uint64_t)(*text->at - '0'), &n);
     if (good) take(text, "L"); // Python 2 wrote long integers so
-    if (!good || !take(text, ",") || !take(text, ")")) refuse(&start, "shape", "one dimension, as in (1000,)");
+    if (!good || !take(text, ",") || !take(text, ")"))
+        refuse(&start, "shape", "one dimension, as in (1000,)");
     return n;
 }
 

@@ -1,5 +1,5 @@
-/* npy.h: the header of a NumPy array file, format versions 1 to 3, as far as it can hold tokens: one
- * dimension, C order, '<u2', '<i4' or '<u4'. Anything else is refused by name. */
+/* npy.h: the header of a NumPy array file, format versions 1 to 3, as far as it can hold tokens:
+ * one dimension, C order, '<u2', '<i4' or '<u4'. Anything else is refused by name. */
 #ifndef LLMC_NPY_H
 #define LLMC_NPY_H
 

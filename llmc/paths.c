@@ -15,7 +15,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-// ---- names ----------------------------------------------------------------------------------------
+// ---- names ------------------------------------------------------------------------------------
 
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -44,10 +44,11 @@ static bool held_out(const char *path) { return names_val(path) || name_says(pat
 static bool is_data_name(const char *name) {
     const char *dot = strrchr(name, '.');
     return dot && name[0] != '.' &&
-           (strcasecmp(dot, ".bin") == 0 || strcasecmp(dot, ".npy") == 0 || strcasecmp(dot, ".txt") == 0);
+           (strcasecmp(dot, ".bin") == 0 || strcasecmp(dot, ".npy") == 0 ||
+            strcasecmp(dot, ".txt") == 0);
 }
 
-// ---- entries --------------------------------------------------------------------------------------
+// ---- entries ----------------------------------------------------------------------------------
 
 /* What one path stands for. */
 typedef struct {
@@ -61,7 +62,8 @@ static bool is_regular(const char *path) {
 }
 
 static void list_add(PathList *list, const char *file) {
-    list->files = memory_grow(list->files, (size_t)list->count + 1, sizeof *list->files, "file names");
+    list->files =
+        memory_grow(list->files, (size_t)list->count + 1, sizeof *list->files, "file names");
     list->files[list->count++] = memory_string(file);
 }
 
@@ -73,7 +75,8 @@ static PathList list_directory(const char *path) {
     PathList list = {0};
     DIR *directory = opendir(path);
     if (!directory)
-        fatal(EXIT_INPUT, "%s: directory cannot be read: %s; check its permissions", path, strerror(errno));
+        fatal(EXIT_INPUT, "%s: directory cannot be read: %s; check its permissions", path,
+              strerror(errno));
     const char *join = path[strlen(path) - 1] == '/' ? "" : "/";
     for (struct dirent *entry; (entry = readdir(directory));) {
         if (!is_data_name(entry->d_name)) continue;
@@ -85,7 +88,8 @@ static PathList list_directory(const char *path) {
     }
     closedir(directory);
     if (list.count == 0)
-        fatal(EXIT_INPUT, "%s: directory holds no data file (.bin, .npy or .txt); name files or a glob", path);
+        fatal(EXIT_INPUT,
+              "%s: directory holds no data file (.bin, .npy or .txt); name files or a glob", path);
     return list;
 }
 
@@ -125,7 +129,7 @@ static bool any(const PathList *list, bool (*says)(const char *path)) {
     return false;
 }
 
-// ---- parts ----------------------------------------------------------------------------------------
+// ---- parts ------------------------------------------------------------------------------------
 
 bool paths_have_val(const char *const *paths, int count) {
     bool found = false;
@@ -160,7 +164,8 @@ PathList paths_expand(const char *const *paths, int count, StreamPart part) {
     }
     if (list.count == 0)
         fatal(EXIT_INPUT,
-              "%s: holds only files named val, valid, validation or test, none to train on; name a file "
+              "%s: holds only files named val, valid, validation or test, none to train on; name a "
+              "file "
               "itself to use it",
               count > 0 ? paths[0] : "data");
     return list;

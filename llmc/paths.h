@@ -1,5 +1,5 @@
-/* paths.h: which files data options mean: files, directories and globs become a list of files. Part of
- * stream.h, which states the rules. */
+/* paths.h: which files data options mean: files, directories and globs become a list of files. Part
+ * of stream.h, which states the rules. */
 #ifndef LLMC_PATHS_H
 #define LLMC_PATHS_H
 

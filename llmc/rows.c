@@ -11,7 +11,8 @@
 Rows rows_new(const Stream *stream, int seq_len, uint64_t seed, bool shuffle) {
     uint64_t tokens = stream_length(stream), T = (uint64_t)seq_len;
     if (tokens < 2)
-        fatal(EXIT_INPUT, "%s: tokens are %" PRIu64 ", but 2 or more are expected (an input and its target)",
+        fatal(EXIT_INPUT,
+              "%s: tokens are %" PRIu64 ", but 2 or more are expected (an input and its target)",
               stream_name(stream), tokens);
     uint64_t targets = tokens - 1;
     return (Rows){stream, seq_len, seed, shuffle, targets / T + (targets % T != 0), targets};
@@ -37,7 +38,8 @@ uint64_t rows_valid_total(const Rows *rows, uint64_t first, uint64_t count) {
         if (part == rows->rows)
             total += rows->targets; // a whole epoch
         else
-            for (uint64_t i = 0; i < part; i++) total += (uint64_t)rows_valid(rows, rows_at(rows, first + i));
+            for (uint64_t i = 0; i < part; i++)
+                total += (uint64_t)rows_valid(rows, rows_at(rows, first + i));
         first += part;
     }
     return total;

@@ -1,5 +1,6 @@
-/* shard.c: see shard.h. Layouts: an llm.c token shard is 256 int32 (magic, version, count) and uint16
- * tokens (llm.c, dev/data/data_common.py); .npy: npy.h; raw .bin: uint16 without header (nanoGPT). */
+/* shard.c: see shard.h. Layouts: an llm.c token shard is 256 int32 (magic, version, count) and
+ * uint16 tokens (llm.c, dev/data/data_common.py); .npy: npy.h; raw .bin: uint16 without header
+ * (nanoGPT). */
 #include "shard.h"
 
 #include "error.h"
@@ -11,9 +12,10 @@
 
 enum { HEADER = 1024, MAGIC = 20240520, VERSION = 1 }; // of an llm.c token shard
 
-static const unsigned token_bytes[] = {[TOKEN_BYTE] = 1, [TOKEN_U16] = 2, [TOKEN_I32] = 4, [TOKEN_U32] = 4};
+static const unsigned token_bytes[] = {
+    [TOKEN_BYTE] = 1, [TOKEN_U16] = 2, [TOKEN_I32] = 4, [TOKEN_U32] = 4};
 
-// ---- what the file is not -------------------------------------------------------------------------
+// ---- what the file is not ---------------------------------------------------------------------
 
 /* Other files that people have near their data, and how those start. */
 static const struct {
@@ -21,19 +23,21 @@ static const struct {
     const char *start, *what, *remedy;
 } foreign[] = {
     {0, 3, "\x1f\x8b\x08", "gzip-compressed", "unpack it (gunzip)"},
-    {0, 4, "PK\3\4", "a zip archive (PyTorch's .pt and .bin are such)", "unpack it, or give token data"},
+    {0, 4, "PK\3\4", "a zip archive (PyTorch's .pt and .bin are such)",
+     "unpack it, or give token data"},
     {0, 4, "\x28\xb5\x2f\xfd", "zstd-compressed", "unpack it (unzstd)"},
-    {0, 6, "\xfd" "7zXZ\0", "xz-compressed", "unpack it (unxz)"},
+    {0, 6, "\3757zXZ\0", "xz-compressed", "unpack it (unxz)"},
     {4, 6, "1AY&SY", "bzip2-compressed", "unpack it (bunzip2)"},
     {0, 5, "PAR1\x15", "a Parquet table", "tokenize its text first"},
     {0, 5, "%PDF-", "a PDF", "extract its text first"},
     {0, 8, "\x80\2\x8a\x0a\x6c\xfc\x9c\x46", "a PyTorch pickle", "give token data"},
-    {0, 4, "\x7f" "ELF", "a program", "give token data or text"},
+    {0, 4, "\177ELF", "a program", "give token data or text"},
     {0, 2, "\xff\xfe", "UTF-16 text", "convert it to UTF-8 (iconv)"},
     {0, 2, "\xfe\xff", "UTF-16 text", "convert it to UTF-8 (iconv)"},
     {0, 7, "\x93NUMPY", "an .npy file", "write it again: its start is damaged"},
-    {4, 5, "\0\0\0\0{", "a safetensors file (weights)", "give token data"},
-    {0, 23, "version https://git-lfs", "a Git LFS pointer, not the data", "fetch it (git lfs pull)"},
+    {4, 6, "\0\0\0\0{\"", "a safetensors file (weights)", "give token data"},
+    {0, 23, "version https://git-lfs", "a Git LFS pointer, not the data",
+     "fetch it (git lfs pull)"},
 };
 
 static void refuse_foreign(const Shard *shard) {
@@ -47,8 +51,8 @@ static void refuse_foreign(const Shard *shard) {
     }
 }
 
-/* Other llm.c files, by magic number. Any other date of 2024 is one that we do not know: as two uint16
- * it starts with an id that GPT-2 does not have, so no raw token file is refused by mistake. */
+/* Other llm.c files, by magic number. Any other date of 2024 is one that we do not know: as two
+ * uint16 it starts with an id that GPT-2 does not have: no raw token file is refused by mistake. */
 static void refuse_other_llmc(const Shard *shard, uint32_t number) {
     const char *what = number == 20240326   ? "a GPT-2 model"
                        : number == 20240327 ? "a GPT-2 debug state"
@@ -61,14 +65,14 @@ static void refuse_other_llmc(const Shard *shard, uint32_t number) {
                                                                 : NULL;
     if (what)
         fatal(EXIT_INPUT,
-              "%s: magic is %" PRIu32 " (an llm.c file, %s), but %d (GPT-2 token shard) is expected; "
-              "give token data",
+              "%s: magic is %" PRIu32 " (an llm.c file, %s), but %d (GPT-2 token shard) is "
+              "expected; give token data",
               shard->name, number, what, MAGIC);
 }
 
-/* Whether the file's first bytes are all ASCII letters, signs and blanks. For 16 tokens or more that is
- * no chance (2e-12 for random ids): a file that should hold tokens is then something else. *first is
- * the first that is not blank. */
+/* Whether the file's first bytes are all ASCII letters, signs and blanks. For 16 tokens or more
+ * that is no chance (2e-12 for random ids): a file that should hold tokens is then something else.
+ * *first is the first that is not blank. */
 static bool looks_like_text(const Shard *shard, unsigned char *first) {
     size_t size = file_size(shard->file), head = size < 64 ? size : 64;
     const unsigned char *bytes = file_at(shard->file, 0, head);
@@ -86,13 +90,15 @@ static void refuse_text(const Shard *shard) {
     unsigned char first;
     if (!looks_like_text(shard, &first)) return;
     if (first == '<')
-        fatal(EXIT_INPUT, "%s: is an HTML page, but tokens are expected: a failed download? Fetch it again",
+        fatal(EXIT_INPUT,
+              "%s: is an HTML page, but tokens are expected: a failed download? Fetch it again",
               shard->name);
-    fatal(EXIT_INPUT, "%s: is text, but tokens are expected; to train on its bytes rename it to .txt",
+    fatal(EXIT_INPUT,
+          "%s: is text, but tokens are expected; to train on its bytes rename it to .txt",
           shard->name);
 }
 
-// ---- what the file is -----------------------------------------------------------------------------
+// ---- what the file is -------------------------------------------------------------------------
 
 static bool ends_in(const char *name, const char *ending) {
     size_t length = strlen(name), end = strlen(ending);
@@ -103,10 +109,11 @@ static void describe_llmc(Shard *shard) {
     const unsigned char *header = file_at(shard->file, 0, HEADER);
     int32_t version = (int32_t)load_u32(header + 4), count = (int32_t)load_u32(header + 8);
     if (version != VERSION)
-        fatal(EXIT_INPUT, "%s: version (header entry 1) is %" PRId32 ", but %d is expected", shard->name,
-              version, VERSION);
+        fatal(EXIT_INPUT, "%s: version (header entry 1) is %" PRId32 ", but %d is expected",
+              shard->name, version, VERSION);
     if (count < 0)
-        fatal(EXIT_INPUT, "%s: token count (header entry 2) is %" PRId32 ", but 0 or more is expected",
+        fatal(EXIT_INPUT,
+              "%s: token count (header entry 2) is %" PRId32 ", but 0 or more is expected",
               shard->name, count);
     shard->kind = "llm.c token shard";
     shard->type = TOKEN_U16;
@@ -118,7 +125,8 @@ static void describe_raw(Shard *shard) {
     size_t size = file_size(shard->file);
     refuse_text(shard);
     if (size % 2)
-        fatal(EXIT_INPUT, "%s: size is %zu bytes, but raw uint16 tokens take an even number: is it cut?",
+        fatal(EXIT_INPUT,
+              "%s: size is %zu bytes, but raw uint16 tokens take an even number: is it cut?",
               shard->name, size);
     shard->kind = "raw uint16 tokens";
     shard->type = TOKEN_U16;
@@ -129,15 +137,16 @@ static void describe_text(Shard *shard) {
     size_t size = file_size(shard->file);
     if (ends_in(shard->name, ".npy")) {
         refuse_text(shard);
-        fatal(EXIT_INPUT, "%s: does not start with \\x93NUMPY, as a .npy file must; fetch or write it again",
+        fatal(EXIT_INPUT,
+              "%s: does not start with \\x93NUMPY, as a .npy file must; fetch or write it again",
               shard->name);
     }
     size_t head = size < 65536 ? size : 65536;
     const unsigned char *bytes = file_at(shard->file, 0, head), *nul = memchr(bytes, 0, head);
     if (nul)
         fatal(EXIT_INPUT,
-              "%s: byte %zu is 0, so this is no text; token files are llm.c shards, .npy, or raw uint16 "
-              "named .bin",
+              "%s: byte %zu is 0, so this is no text; token files are llm.c shards, .npy, or "
+              "raw uint16 named .bin",
               shard->name, (size_t)(nul - bytes));
     shard->kind = "text";
     shard->type = TOKEN_BYTE;
@@ -160,7 +169,8 @@ Shard shard_open(const char *path) {
     Shard shard = {.name = path, .file = file_open(path)};
     size_t size = file_size(shard.file);
     if (size == 0)
-        fatal(EXIT_INPUT, "%s: is empty (0 bytes), but tokens or text are expected; fetch or write it again",
+        fatal(EXIT_INPUT,
+              "%s: is empty (0 bytes), but tokens or text are expected; fetch or write it again",
               path);
     uint32_t number = size >= 4 ? load_u32(file_at(shard.file, 0, 4)) : 0;
     if (number == MAGIC) {
@@ -182,16 +192,17 @@ Shard shard_of_text(const unsigned char *text, size_t bytes, const char *name) {
 
 void shard_close(Shard *shard) { file_close(shard->file); }
 
-// ---- tokens ---------------------------------------------------------------------------------------
+// ---- tokens -----------------------------------------------------------------------------------
 
 /* Ends the program for the first of these tokens that is none. */
-static _Noreturn void refuse_token(const Shard *shard, uint64_t first, uint32_t limit, const int32_t *out) {
+static _Noreturn void refuse_token(const Shard *shard, uint64_t first, uint32_t limit,
+                                   const int32_t *out) {
     size_t i = 0;
     while ((uint32_t)out[i] < limit) i++;
     int64_t id = shard->type == TOKEN_I32 ? out[i] : (int64_t)(uint32_t)out[i];
     fatal(EXIT_INPUT,
-          "%s: token %" PRIu64 " is %" PRId64 ", but ids 0 to %" PRIu32 " are expected (the vocabulary): "
-          "another tokenizer's data? Choose a larger --vocab or other data",
+          "%s: token %" PRIu64 " is %" PRId64 ", but ids 0 to %" PRIu32 " are expected (the "
+          "vocabulary): another tokenizer's data? Choose a larger --vocab or other data",
           shard->name, first + i, id, limit - 1);
 }
 

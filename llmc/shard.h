@@ -1,4 +1,5 @@
-/* shard.h: one data file (or text in memory) as an array of tokens: what kind it is, and its tokens.
+/* shard.h: one data file (or text in memory) as an array of tokens: what kind it is, and its
+ * tokens.
  *
  * The kind is told by content: an llm.c token shard, a NumPy .npy array, raw uint16 (only for names
  * ending in .bin), or else plain text. A name ending in .bin or .npy promises tokens: text there is
@@ -32,8 +33,8 @@ Shard shard_of_text(const unsigned char *text, size_t bytes, const char *name);
 
 void shard_close(Shard *shard);
 
-/* Tokens first .. first+count to out. Fatal (EXIT_INPUT) for an id >= limit (or negative), which names
- * the file, the token's position in it, and the id. */
+/* Tokens first .. first+count to out. Fatal (EXIT_INPUT) for an id >= limit (or negative), which
+ * names the file, the token's position in it, and the id. */
 void shard_read(const Shard *shard, uint64_t first, size_t count, uint32_t limit, int32_t *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* stream.c: see stream.h. A stream is a range of the tokens of a list of files, which its slices share. */
+/* stream.c: see stream.h. A stream is a range of the tokens of a list of files, which its slices
+ * share. */
 #include "stream.h"
 
 #include "error.h"
@@ -29,9 +30,10 @@ struct Stream {
 
 enum { EDGE = 16 }; // tokens at either end of a file that its identity depends on
 
-static const uint32_t any_id = (uint32_t)INT32_MAX + 1; // a limit that admits what an int32 can hold
+static const uint32_t any_id =
+    (uint32_t)INT32_MAX + 1; // a limit that admits what an int32 can hold
 
-// ---- opening --------------------------------------------------------------------------------------
+// ---- opening ----------------------------------------------------------------------------------
 
 static Shards *shards_new(int count, char *name) {
     Shards *shared = memory_new(1, sizeof *shared, "a stream");
@@ -72,7 +74,8 @@ Stream *stream_open(const char *const *paths, int count, StreamPart part) {
         *shard = shard_open(list.files[i]);
         if ((shard->type == TOKEN_BYTE) != (first->type == TOKEN_BYTE))
             fatal(EXIT_INPUT,
-                  "%s: kind is %s, but %s is %s, and a stream is all text or all tokens; name the files "
+                  "%s: kind is %s, but %s is %s, and a stream is all text or all tokens; name the "
+                  "files "
                   "of one kind",
                   shard->name, shard->kind, first->name, first->kind);
         shared->ends[i] = tokens += shard->tokens;
@@ -80,7 +83,9 @@ Stream *stream_open(const char *const *paths, int count, StreamPart part) {
     return stream_new(shared, 0, tokens, any_id);
 }
 
-bool stream_has_val_part(const char *const *paths, int count) { return paths_have_val(paths, count); }
+bool stream_has_val_part(const char *const *paths, int count) {
+    return paths_have_val(paths, count);
+}
 
 Stream *stream_of_text(const unsigned char *text, size_t bytes, const char *name) {
     Shards *shared = shards_new(1, memory_string(name));
@@ -114,7 +119,7 @@ void stream_close(Stream *stream) {
     free(shared);
 }
 
-// ---- what it is -----------------------------------------------------------------------------------
+// ---- what it is -------------------------------------------------------------------------------
 
 uint64_t stream_length(const Stream *stream) { return stream->count; }
 
@@ -147,7 +152,7 @@ uint64_t stream_identity(const Stream *stream) {
     return hash;
 }
 
-// ---- tokens ---------------------------------------------------------------------------------------
+// ---- tokens -----------------------------------------------------------------------------------
 
 /* The file that holds token `at` of all: the first whose end lies beyond it. */
 static int file_of(const Shards *shared, uint64_t at) {

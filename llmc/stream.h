@@ -2,9 +2,9 @@
  *
  * Kinds, told apart by content, not by name: llm.c token shards (magic 20240520), NumPy .npy arrays
  * (uint16; int32 and uint32 range-checked), raw uint16 (only for names ending in .bin), and plain
- * text, whose tokens are its bytes. A stream is all bytes or all tokens. Files are memory-mapped and
- * checked when opened (magic, version, count against size); token ids are checked as they are served.
- * Whatever is wrong is fatal (EXIT_INPUT): one line with file, field, found, expected.
+ * text, whose tokens are its bytes. A stream is all bytes or all tokens. Files are memory-mapped
+ * and checked when opened (magic, version, count against size); token ids are checked as they are
+ * served. Whatever is wrong is fatal (EXIT_INPUT): one line with file, field, found, expected.
  * Not here: rows and their order (rows.h). Next: shard.h (one file), paths.h (which files). */
 #ifndef LLMC_STREAM_H
 #define LLMC_STREAM_H
@@ -15,14 +15,17 @@
 
 typedef struct Stream Stream;
 
-/* Opens files, directories and globs (each entry of paths). A directory gives the .bin, .npy and .txt
- * files in it (hidden ones and subdirectories apart). Files are ordered by the bytes of their names
- * within each entry, entries in the order given.
- * STREAM_ALL takes everything. STREAM_TRAIN and STREAM_VAL take, where a directory's or glob's names
- * tell, only their part. Words delimited by other than letters tell: val, valid and validation ("val.bin",
- * "fineweb_val_000000.bin"), train, and test, which is in neither part. Training data are the files named
- * train, or, where none is, all that are not held out by such a word. A file given by its own name is
- * training data whatever its name. Where no entry names a validation part, STREAM_VAL takes everything. */
+/* Opens files, directories and globs (each entry of paths). A directory gives the .bin, .npy and
+ * .txt files in it (hidden ones and subdirectories apart). Files are ordered by the bytes of their
+ * names within each entry, entries in the order given.
+ *
+ * STREAM_ALL takes everything. STREAM_TRAIN and STREAM_VAL take, where a directory's or glob's
+ * names tell, only their part. Words between other characters than letters tell: train
+ * ("train.bin", "fineweb_train_000001.bin"); val, valid and validation; and test, which is in
+ * neither part.
+ *  - Training data are the files named train or, where none is, those not named val or test.
+ *  - A file given by its own name is training data whatever its name.
+ *  - Where no entry names a validation part, STREAM_VAL takes everything. */
 typedef enum { STREAM_ALL, STREAM_TRAIN, STREAM_VAL } StreamPart;
 Stream *stream_open(const char *const *paths, int count, StreamPart part);
 
@@ -48,8 +51,8 @@ void stream_set_vocab(Stream *stream, int vocab);
 /* Tokens first .. first+count to out. first + count <= stream_length. */
 void stream_read(const Stream *stream, uint64_t first, size_t count, int32_t *out);
 
-/* A 64-bit hash of what the stream is made of (kinds, sizes, first and last tokens of each file, not
- * their names): a resumed run compares it. */
+/* A 64-bit hash of what the stream is made of (kinds, sizes, first and last tokens of each file,
+ * not their names): a resumed run compares it. */
 uint64_t stream_identity(const Stream *stream);
 
 #endif

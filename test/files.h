@@ -1,9 +1,12 @@
-/* files.h: what tests of input files need: a folder of their own, and data files of every kind written
- * from one list of tokens. */
+/* files.h: what tests of input files need: a folder of their own, and data files of every kind
+ * written from one list of tokens. */
 #ifndef TEST_FILES_H
 #define TEST_FILES_H
 
 #include "test.h"
+
+#include "../llmc/error.h"
+#include "../llmc/stream.h"
 
 #include <dirent.h>
 #include <stdint.h>
@@ -46,7 +49,8 @@ __attribute__((unused)) static const char *in_folder(const char *name) {
 }
 
 /* Writes bytes to a file of the folder (its directory must exist) and returns its path. */
-__attribute__((unused)) static const char *write_bytes(const char *name, const void *bytes, size_t count) {
+__attribute__((unused)) static const char *write_bytes(const char *name, const void *bytes,
+                                                       size_t count) {
     const char *path = in_folder(name);
     FILE *file = fopen(path, "wb");
     if (!file || (count && fwrite(bytes, 1, count, file) != count) || fclose(file) != 0) abort();
@@ -64,8 +68,9 @@ static unsigned char *put(unsigned char *at, uint64_t value, int bytes) {
 }
 
 /* A file of `header` bytes of header followed by tokens of `width` bytes. */
-__attribute__((unused)) static const char *write_tokens(const char *name, const void *header, size_t head,
-                                                        const int32_t *tokens, size_t count, int width) {
+__attribute__((unused)) static const char *write_tokens(const char *name, const void *header,
+                                                        size_t head, const int32_t *tokens,
+                                                        size_t count, int width) {
     size_t size = head + count * (size_t)width;
     unsigned char *bytes = malloc(size + 1), *at = bytes + head;
     if (head) memcpy(bytes, header, head);
@@ -76,20 +81,22 @@ __attribute__((unused)) static const char *write_tokens(const char *name, const 
 }
 
 /* An llm.c token shard's header of 1024 bytes. */
-__attribute__((unused)) static void llmc_header(unsigned char header[1024], int32_t magic, int32_t version,
-                                                int32_t count) {
+__attribute__((unused)) static void llmc_header(unsigned char header[1024], int32_t magic,
+                                                int32_t version, int32_t count) {
     memset(header, 0, 1024);
     put(put(put(header, (uint32_t)magic, 4), (uint32_t)version, 4), (uint32_t)count, 4);
 }
 
-__attribute__((unused)) static const char *write_llmc(const char *name, const int32_t *tokens, size_t count) {
+__attribute__((unused)) static const char *write_llmc(const char *name, const int32_t *tokens,
+                                                      size_t count) {
     unsigned char header[1024];
     llmc_header(header, 20240520, 1, (int32_t)count);
     return write_tokens(name, header, sizeof header, tokens, count, 2);
 }
 
 /* A .npy header of a given version around a dictionary, padded to 64 bytes; returns its length. */
-__attribute__((unused)) static size_t npy_header(unsigned char header[512], int version, const char *dictionary) {
+__attribute__((unused)) static size_t npy_header(unsigned char header[512], int version,
+                                                 const char *dictionary) {
     memset(header, ' ', 512);
     memcpy(header, "\x93NUMPY", 6);
     size_t start = version == 1 ? 10 : 12, length = strlen(dictionary);
@@ -102,21 +109,34 @@ __attribute__((unused)) static size_t npy_header(unsigned char header[512], int 
 }
 
 /* A .npy array of type descr ("<u2", ...), as NumPy writes it. */
-__attribute__((unused)) static const char *write_npy(const char *name, int version, const char *descr,
-                                                     const int32_t *tokens, size_t count) {
+__attribute__((unused)) static const char *
+write_npy(const char *name, int version, const char *descr, const int32_t *tokens, size_t count) {
     unsigned char header[512];
     char dictionary[256];
-    snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': (%zu,), }", descr,
-             count);
+    snprintf(dictionary, sizeof dictionary,
+             "{'descr': '%s', 'fortran_order': False, 'shape': (%zu,), }", descr, count);
     size_t head = npy_header(header, version, dictionary);
     return write_tokens(name, header, head, tokens, count, descr[2] - '0');
 }
 
-/* An empty, sparse file of `size` bytes with `head` bytes of header, or NULL where that is impossible. */
-__attribute__((unused)) static const char *write_sparse(const char *name, const void *header, size_t head,
-                                                        uint64_t size) {
+/* An empty, sparse file of `size` bytes with `head` bytes of header, or NULL where that is
+ * impossible. */
+__attribute__((unused)) static const char *write_sparse(const char *name, const void *header,
+                                                        size_t head, uint64_t size) {
     const char *path = write_bytes(name, header, head);
     return truncate(path, (off_t)size) == 0 ? path : NULL;
 }
+
+/* A file, directory or glob as a stream. */
+__attribute__((unused)) static Stream *open_one(const char *path) {
+    return stream_open(&path, 1, STREAM_ALL);
+}
+
+/* What opening a file says: exit code 3, and one line with this text. */
+#define CHECK_REFUSED(text, path)                                                                  \
+    do {                                                                                           \
+        const char *path_ = (path);                                                                \
+        CHECK_FATAL(EXIT_INPUT, text, open_one(path_));                                            \
+    } while (0)
 
 #endif

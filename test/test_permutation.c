@@ -16,7 +16,8 @@ TEST(bijection, "for every n up to 300 and several keys each of 0 .. n-1 is hit 
         }
 }
 
-TEST(bijection_large, "a domain of 2^17 + 1, where cycle walking works hardest, is a bijection too") {
+TEST(bijection_large,
+     "a domain of 2^17 + 1, where cycle walking works hardest, is a bijection too") {
     const uint64_t n = (1 << 17) + 1;
     unsigned char *hit = calloc(n, 1);
     uint64_t missed = n;
@@ -34,7 +35,8 @@ static int by_value(const void *a, const void *b) {
 }
 
 TEST(huge, "for n near 2^32, 2^40 and 2^63 images stay below n and differ from each other") {
-    const uint64_t sizes[] = {(1ULL << 32) - 1, 1ULL << 32, (1ULL << 32) + 1, 1ULL << 40, (1ULL << 63) - 1};
+    const uint64_t sizes[] = {(1ULL << 32) - 1, 1ULL << 32, (1ULL << 32) + 1, 1ULL << 40,
+                              (1ULL << 63) - 1};
     static uint64_t images[2000];
     for (int s = 0; s < 5; s++) {
         for (uint64_t i = 0; i < 2000; i++) {
@@ -62,12 +64,14 @@ static double excess(const int *counts, int cells, double expected) {
     return (chi - (cells - 1)) / sqrt(2.0 * (cells - 1));
 }
 
-TEST(uniform_pairs, "over keys the images of 0 and 1 are uniform over all pairs, for every n up to 40") {
+TEST(uniform_pairs,
+     "over keys the images of 0 and 1 are uniform over all pairs, for every n up to 40") {
     const int keys = 60000;
     for (int n = 2; n <= 40; n++) {
         int counts[40 * 39] = {0};
         for (int key = 0; key < keys; key++) {
-            int a = (int)permute(0, (uint64_t)n, (uint64_t)key), b = (int)permute(1, (uint64_t)n, (uint64_t)key);
+            int a = (int)permute(0, (uint64_t)n, (uint64_t)key),
+                b = (int)permute(1, (uint64_t)n, (uint64_t)key);
             counts[a * (n - 1) + b - (b > a)]++;
         }
         double z = excess(counts, n * (n - 1), (double)keys / (n * (n - 1)));
@@ -80,7 +84,8 @@ TEST(no_structure, "neighbours are not kept together, and the order has no trend
     int neighbours = 0, rising = 0, buckets[20 * 20] = {0};
     double correlation = 0;
     for (int i = 0; i + 1 < n; i++) {
-        int a = (int)permute((uint64_t)i, (uint64_t)n, 1), b = (int)permute((uint64_t)i + 1, (uint64_t)n, 1);
+        int a = (int)permute((uint64_t)i, (uint64_t)n, 1),
+            b = (int)permute((uint64_t)i + 1, (uint64_t)n, 1);
         neighbours += abs(a - b) == 1;
         rising += b > a;
         correlation += ((double)a / n - 0.5) * ((double)i / n - 0.5) * 12 / n;
@@ -95,7 +100,8 @@ TEST(no_structure, "neighbours are not kept together, and the order has no trend
 TEST(key_avalanche, "flipping any bit of the key moves nearly every index") {
     for (int bit = 0; bit < 64; bit++) {
         int same = 0;
-        for (uint64_t i = 0; i < 500; i++) same += permute(i, 500, 123) == permute(i, 500, 123 ^ 1ULL << bit);
+        for (uint64_t i = 0; i < 500; i++)
+            same += permute(i, 500, 123) == permute(i, 500, 123 ^ 1ULL << bit);
         CHECK(same < 12, "bit %d: %d of 500 stay (1 expected)", bit, same);
     }
 }

@@ -4,7 +4,6 @@
 #include "../llmc/error.h"
 #include "../llmc/rows.h"
 
-
 /* A stream of n tokens whose value is their index, cut into shards of the given sizes. */
 static Stream *shards_stream(const int *sizes, int shards) {
     const char *paths[8];
@@ -22,7 +21,8 @@ static Stream *shards_stream(const int *sizes, int shards) {
 
 static Stream *index_stream(int n) { return shards_stream(&n, 1); }
 
-TEST(every_target_once, "for many n and T each target is served exactly once an epoch, after its input") {
+TEST(every_target_once,
+     "for many n and T each target is served exactly once an epoch, after its input") {
     for (int n = 2; n <= 70; n++)
         for (int T = 1; T <= 20; T += T < 9 ? 1 : 5) {
             Stream *stream = index_stream(n);
@@ -46,7 +46,8 @@ TEST(every_target_once, "for many n and T each target is served exactly once an 
         }
 }
 
-TEST(short_last_row, "the last row keeps the stream's end: missing targets are -1, missing inputs 0") {
+TEST(short_last_row,
+     "the last row keeps the stream's end: missing targets are -1, missing inputs 0") {
     Stream *stream = index_stream(8);
     Rows rows = rows_new(stream, 5, 0, false);
     int32_t inputs[5], targets[5];
@@ -60,7 +61,8 @@ TEST(short_last_row, "the last row keeps the stream's end: missing targets are -
     stream_close(stream);
 }
 
-TEST(shard_edges, "rows run across shard ends: shards of 100 + 10, 200 + 200, 3 of 100 are one array") {
+TEST(shard_edges,
+     "rows run across shard ends: shards of 100 + 10, 200 + 200, 3 of 100 are one array") {
     const int cases[3][3] = {{100, 10, 0}, {200, 200, 0}, {100, 100, 100}};
     for (int c = 0; c < 3; c++) {
         int shards = cases[c][2] ? 3 : 2, n = cases[c][0] + cases[c][1] + cases[c][2];
@@ -80,7 +82,8 @@ TEST(shard_edges, "rows run across shard ends: shards of 100 + 10, 200 + 200, 3 
     }
 }
 
-TEST(small_sets, "validation sets of 64, 65 and 2 tokens work; one token is refused with its count") {
+TEST(small_sets,
+     "validation sets of 64, 65 and 2 tokens work; one token is refused with its count") {
     const int sizes[3] = {64, 65, 2}, counts[3] = {8, 8, 1};
     for (int i = 0; i < 3; i++) {
         Stream *stream = index_stream(sizes[i]);
@@ -90,7 +93,8 @@ TEST(small_sets, "validation sets of 64, 65 and 2 tokens work; one token is refu
         stream_close(stream);
     }
     Stream *stream = index_stream(1);
-    CHECK_FATAL(EXIT_INPUT, "rows_0.bin: tokens are 1, but 2 or more", rows_new(stream, 8, 0, false));
+    CHECK_FATAL(EXIT_INPUT, "rows_0.bin: tokens are 1, but 2 or more",
+                rows_new(stream, 8, 0, false));
     stream_close(stream);
 }
 
@@ -136,7 +140,8 @@ TEST(valid_total, "the targets of any range of positions are those of its rows, 
         }
 }
 
-TEST(split_fingerprint, "shard 129, T=8: the sum of row hashes of an update is the same for every split") {
+TEST(split_fingerprint,
+     "shard 129, T=8: the sum of row hashes of an update is the same for every split") {
     Stream *stream = index_stream(129);
     Rows rows = rows_new(stream, 8, 42, true);
     int32_t inputs[8], targets[8];
@@ -167,6 +172,7 @@ TEST(row_hash, "the hash changes with any token, with two swapped, with a target
     uint64_t hash = text_hash(text, 8);
     CHECK(hash == text_hash("abcdefghi", 8) && hash != 0);
     CHECK(hash != text_hash("abcdefgh", 8), "the last target is missing");
+    CHECK(text_hash("abaca", 4) != text_hash("acaba", 4), "the same pairs in another order");
     for (int i = 0; i < 9; i++) {
         text[i] ^= 1;
         CHECK(text_hash(text, 8) != hash, "token %d", i);
@@ -180,7 +186,8 @@ TEST(row_hash, "the hash changes with any token, with two swapped, with a target
     }
 }
 
-TEST(same_tokens_same_hash, "text, llm.c shard, .npy of each version and type, and raw .bin give equal rows") {
+TEST(same_tokens_same_hash,
+     "text, llm.c shard, .npy of each version and type, and raw .bin give equal rows") {
     const char *text = "To be, or not to be, that is the question.";
     int32_t tokens[64];
     size_t n = strlen(text);
@@ -214,8 +221,8 @@ TEST(beyond_int, "row numbers and counts hold beyond 2^31 tokens") {
     unsigned char header[512];
     uint64_t n = (1ULL << 32) + 1000;
     char dictionary[128];
-    snprintf(dictionary, sizeof dictionary, "{'descr': '<u2', 'fortran_order': False, 'shape': (%llu,), }",
-             (unsigned long long)n);
+    snprintf(dictionary, sizeof dictionary,
+             "{'descr': '<u2', 'fortran_order': False, 'shape': (%llu,), }", (unsigned long long)n);
     size_t head = npy_header(header, 1, dictionary);
     const char *path = write_sparse("beyond.npy", header, head, head + 2 * n);
     if (!path) SKIP("this file system has no sparse files of 8 GB");
