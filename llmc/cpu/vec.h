@@ -46,16 +46,19 @@ static inline void vec_store(real *p, vec v) { *(vec_memory *)p = v; }
  * i); */
 static inline vec vec_load_n(const real *p, size_t n) {
     if (n >= VEC) return vec_load(p);
-    vec v = {0};
-    memcpy(&v, p, n * sizeof(real));
-    return v;
+    real lane[VEC] = {0};
+    memcpy(lane, p, n * sizeof(real));
+    return vec_load(lane);
 }
 
 static inline void vec_store_n(real *p, vec v, size_t n) {
-    if (n >= VEC)
+    if (n >= VEC) {
         vec_store(p, v);
-    else
-        memcpy(p, &v, n * sizeof(real));
+        return;
+    }
+    real lane[VEC];
+    vec_store(lane, v);
+    memcpy(p, lane, n * sizeof(real));
 }
 
 static inline vec vec_set1(real x) {
