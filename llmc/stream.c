@@ -75,8 +75,7 @@ Stream *stream_open(const char *const *paths, int count, StreamPart part) {
         if ((shard->type == TOKEN_BYTE) != (first->type == TOKEN_BYTE))
             fatal(EXIT_INPUT,
                   "%s: kind is %s, but %s is %s, and a stream is all text or all tokens; name the "
-                  "files "
-                  "of one kind",
+                  "files of one kind",
                   shard->name, shard->kind, first->name, first->kind);
         shared->ends[i] = tokens += shard->tokens;
     }
@@ -96,7 +95,8 @@ Stream *stream_of_text(const unsigned char *text, size_t bytes, const char *name
 
 static void require_inside(const Stream *stream, uint64_t first, uint64_t count) {
     if (first <= stream->count && count <= stream->count - first) return;
-    fatal(EXIT_RUNTIME, "%s: %llu tokens from %llu were asked for, but it has %llu: a fault of the program",
+    fatal(EXIT_RUNTIME,
+          "%s: %llu tokens from %llu were asked for, but it has %llu: a fault of the program",
           stream->shared->name, (unsigned long long)count, (unsigned long long)first,
           (unsigned long long)stream->count);
 }
