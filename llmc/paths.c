@@ -164,9 +164,8 @@ PathList paths_expand(const char *const *paths, int count, StreamPart part) {
     }
     if (list.count == 0)
         fatal(EXIT_INPUT,
-              "%s: holds only files named val, valid, validation or test, none to train on; name a "
-              "file "
-              "itself to use it",
+              "%s: holds only files named val, valid, validation or test, none to train on; name "
+              "a file itself to use it",
               count > 0 ? paths[0] : "data");
     return list;
 }
