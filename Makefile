@@ -37,6 +37,10 @@ tests  := $(patsubst test/%.c,$(BUILD)/%,$(wildcard test/test_*.c)) \
 reference := $(foreach r,float double,$(BUILD)/test_gpt2_$(r)) # against recorded float64 values
 scripts := $(wildcard test/cli_*.sh)
 
+# Threads that wait for each other sleep: spinning is a little faster on an idle machine, ten times
+# slower on a busy one.
+export OMP_WAIT_POLICY ?= passive
+
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s%s\n' $(1) $(2))
 

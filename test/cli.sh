@@ -28,14 +28,14 @@ check() {
 }
 
 refuses() {
-    code=$1 text=$2 what=$3
+    code=$1 wanted=$2 what=$3
     shift 3
     "$@" >"$dir/stdout" 2>"$dir/said" </dev/null
     got=$?
     lines=$(wc -l <"$dir/said")
-    [ $got -eq "$code" ] && [ "$lines" -eq 1 ] && grep -qF -- "$text" "$dir/said"
+    [ $got -eq "$code" ] && [ "$lines" -eq 1 ] && grep -qF -- "$wanted" "$dir/said"
     ok=$?
-    [ $ok -eq 0 ] || echo "(exit $got, $lines lines; wanted exit $code and one line with \"$text\")" >>"$dir/said"
+    [ $ok -eq 0 ] || echo "(exit $got, $lines lines; wanted exit $code and one line with \"$wanted\")" >>"$dir/said"
     count $ok "$what"
 }
 
