@@ -1,5 +1,5 @@
 /* bench_kernels.c: how near the matrix products come to what the machine can do. GPT-2 124M's four
- * matrices in three orientations and the classifier, each as a share of the peak of fused
+ * matrices in three orientations, the classifier and attention, each as a share of the peak of fused
  * multiply-adds measured in the same run, because machines differ and are shared: judge by shares.
  *
  * Each repetition measures the peak, then each case once, on the next of several layers, so that
@@ -14,6 +14,7 @@
 #include <time.h>
 
 enum { LAYERS = 4, C = 768, WIDEST = 4 * C, ROWS = 1024, V = 50257, VP = 50304, MOST_REPEATS = 99 };
+enum { B = 4, LONGEST = 1024, HEADS = 12 }; // of attention
 
 static const struct {
     const char *name;
@@ -22,6 +23,7 @@ static const struct {
 enum { SHAPES = sizeof shapes / sizeof *shapes, WEIGHTS = 12 * C * C };
 
 static real *w, *dw, *x, *dout, *out, *wte, *dwte, *logits, *losses;
+static real *qkv, *dqkv, *att, *datt, *lse;
 static Id *targets;
 
 static double now(void) {
@@ -68,15 +70,24 @@ static double peak_flops(void) {
 // ---------------------------------------------------------------------------------------------
 // Cases
 
+enum { CLASSIFIER = -1, ATTENTION = -2 };
+
 typedef struct {
     const char *name, *what;
-    int N, shape; // shape -1: the classifier
+    int N, shape; // an index in shapes, or:
     double flops;
     double share[MOST_REPEATS], seconds[MOST_REPEATS];
 } Case;
 
 static void run_case(const Case *c, int repeat) {
-    if (c->shape < 0) {
+    if (c->shape == ATTENTION) {
+        if (c->what[0] == 'f')
+            attention_forward(att, lse, qkv, B, c->N, C, HEADS);
+        else
+            attention_backward(dqkv, datt, att, lse, qkv, B, c->N, C, HEADS);
+        return;
+    }
+    if (c->shape == CLASSIFIER) {
         classifier(losses, c->what[0] == 'b' ? out : NULL, dwte, logits, x, wte, targets,
                    1.0 / c->N, c->N, C, V, VP, false);
         return;
@@ -147,11 +158,24 @@ static void bench_linear(int N, int repeats) {
 static void bench_classifier(int N, int repeats) {
     static Case cases[2];
     char title[64];
-    cases[0] =
-        (Case){.name = "head", .what = "losses", .N = N, .shape = -1, .flops = 2.0 * N * C * V};
-    cases[1] =
-        (Case){.name = "head", .what = "both", .N = N, .shape = -1, .flops = 6.0 * N * C * V};
+    cases[0] = (Case){
+        .name = "head", .what = "losses", .N = N, .shape = CLASSIFIER, .flops = 2.0 * N * C * V};
+    cases[1] = (Case){
+        .name = "head", .what = "both", .N = N, .shape = CLASSIFIER, .flops = 6.0 * N * C * V};
     snprintf(title, sizeof title, "classifier, %d rows", N);
+    bench(title, cases, 2, repeats);
+}
+
+/* Half of the products of all pairs count: the causal half. */
+static void bench_attention(int T, int repeats) {
+    static Case cases[2];
+    double forward = 2.0 * B * T * T * C;
+    char title[64];
+    cases[0] =
+        (Case){.name = "heads", .what = "forward", .N = T, .shape = ATTENTION, .flops = forward};
+    cases[1] = (Case){
+        .name = "heads", .what = "backward", .N = T, .shape = ATTENTION, .flops = 2.5 * forward};
+    snprintf(title, sizeof title, "attention, %d rows of %d tokens", B, T);
     bench(title, cases, 2, repeats);
 }
 
@@ -167,6 +191,11 @@ int main(int argc, char **argv) {
     dwte = filled((size_t)VP * C);
     logits = filled((size_t)classifier_chunk(ROWS, VP) * VP);
     losses = filled(ROWS);
+    qkv = filled((size_t)B * LONGEST * 3 * C);
+    dqkv = filled((size_t)B * LONGEST * 3 * C);
+    att = filled((size_t)B * LONGEST * C);
+    datt = filled((size_t)B * LONGEST * C);
+    lse = filled((size_t)B * LONGEST * HEADS);
     targets = memory_new(ROWS, sizeof *targets, "targets");
     for (int i = 0; i < ROWS; i++) targets[i] = i * 49 % V;
     printf("%d threads, %d bytes a vector\n", omp_get_max_threads(), VEC_BYTES);
@@ -174,5 +203,8 @@ int main(int argc, char **argv) {
     bench_linear(256, repeats);
     bench_linear(1024, (repeats + 2) / 3);
     bench_classifier(256, (repeats + 2) / 3);
+    bench_attention(64, repeats);
+    bench_attention(256, repeats);
+    bench_attention(1024, (repeats + 2) / 3);
     return 0;
 }
