@@ -4,8 +4,13 @@
 #include "builtin_text.h"
 #include "error.h"
 
-static Stream *open_whole(const StringList *paths) {
-    if (paths->count > 0) return stream_open(paths->items, paths->count, STREAM_ALL);
+/* Whether directories or globs among the paths tell training from validation files by their names. */
+static bool has_val_part(const StringList *paths) {
+    return paths->count > 0 && stream_has_val_part(paths->items, paths->count);
+}
+
+static Stream *open_part(const StringList *paths, StreamPart part) {
+    if (paths->count > 0) return stream_open(paths->items, paths->count, part);
     size_t bytes;
     const unsigned char *text = builtin_text(&bytes);
     return stream_of_text(text, bytes, "the built-in text");
@@ -33,17 +38,16 @@ static void check_kinds(const Dataset *data) {
 
 Dataset dataset_open(const Settings *s) {
     const StringList *paths = &s->data;
+    bool parts = has_val_part(paths);
     Dataset data = {NULL, NULL, NULL};
-    if (s->val.count > 0) {
-        data.train = open_whole(paths);
-        data.val = stream_open(s->val.items, s->val.count, STREAM_ALL);
-    } else if (paths->count > 0 && stream_has_val_part(paths->items, paths->count)) {
-        data.train = stream_open(paths->items, paths->count, STREAM_TRAIN);
-        data.val = stream_open(paths->items, paths->count, STREAM_VAL);
+    if (s->val.count > 0 || parts) {
+        const StringList *val = s->val.count > 0 ? &s->val : paths;
+        data.train = open_part(paths, parts ? STREAM_TRAIN : STREAM_ALL);
+        data.val = open_part(val, has_val_part(val) ? STREAM_VAL : STREAM_ALL);
     } else if (s->val_fraction > 0) {
-        data = split(open_whole(paths), s->val_fraction);
+        data = split(open_part(paths, STREAM_ALL), s->val_fraction);
     } else {
-        data.train = open_whole(paths);
+        data.train = open_part(paths, STREAM_ALL);
     }
     check_kinds(&data);
     return data;

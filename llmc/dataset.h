@@ -12,9 +12,10 @@ typedef struct {
 } Dataset;
 
 /* Opens what --data and --val name:
- *  - nothing: the built-in text;
- *  - --val given: both as they are;
- *  - --data with parts for validation of its own (a directory or glob with "_val_" files): by part;
+ *  - no --data: the built-in text;
+ *  - --val given: both as they are, but where a directory or glob has parts for training and validation
+ *    ("_train_", "_val_" in its files' names) each takes its own;
+ *  - no --val, but --data has such parts: by part;
  *  - else the last --val-fraction of the stream's tokens is for validation, as nanoGPT splits.
  * Fatal (EXIT_USAGE) when a split leaves nothing to validate on. */
 Dataset dataset_open(const Settings *settings);
