@@ -60,7 +60,7 @@ run: train_gpt2 ## build, then train the tiny model on the built-in text and let
 setup: ## install what the tests use beside the compiler (Open MPI, gnuplot)
 	$(Q)sh dev/setup.sh
 
-test: $(BUILD)/train_gpt2 $(BUILD)/make_data $(tests) $(reference) ## build and run every test
+test: $(BUILD)/train_gpt2 $(BUILD)/train_gpt2_alone $(BUILD)/make_data $(tests) $(reference) ## build and run every test
 	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(reference) $(scripts)
 
 test_gpt2: $(reference) ## check gradients, optimizer and schedule against recorded values
@@ -107,10 +107,19 @@ $(BUILD)/train_gpt2 $(BUILD)/make_data $(BUILD)/bench_kernels:
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 
+# The program without MPI, whatever the settings: a test starts it under mpirun.
+world := $(BUILD)/llmc/world_mpi.o $(BUILD)/llmc/world_alone.o
+$(BUILD)/train_gpt2_alone: $(BUILD)/train_gpt2.o $(filter-out $(world),$(shared)) $(BUILD)/alone/world_alone.o $(call cpu,float)
+	$(call say,link,$@)
+	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
+
 compile = $(Q)mkdir -p $(@D) && $(CC) $(flags) $(1) -MMD -MP -c -o $@ $<
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call say,cc,$<)
 	$(call compile)
+$(BUILD)/alone/%.o: llmc/%.c $(BUILD)/flags
+	$(call say,cc,"$< (alone)")
+	$(call compile,-UUSE_MPI)
 $(BUILD)/cpu_float/%.o: llmc/cpu/%.c $(BUILD)/flags
 	$(call say,cc,$<)
 	$(call compile,-DREAL=float)

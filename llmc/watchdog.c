@@ -125,6 +125,8 @@ void watchdog_start(const World *world, double seconds) {
     bool listening = listen_anywhere(&me);
     world_broadcast(&watch.cookie, sizeof watch.cookie, 0);
     introduce(world, me);
+    if (listening) send_sign(); // before the barrier: from here on every rank has been heard
+    world_barrier();
     if (!listening || seconds == 0 || pipe(watch.stop) != 0) return;
     sigset_t all, before; // signals are the main thread's
     sigfillset(&all);
