@@ -1,0 +1,78 @@
+#!/bin/sh
+# mutate.sh: shows that the tests are sharp. dev/mutations.txt lists small wrongs; each is put into a
+# copy of the program, built and tested, and must make a test fail. Prints who survived.
+#   sh dev/mutate.sh          all of them
+#   sh dev/mutate.sh gelu     those whose file or description has "gelu" in it
+# Exit code 1 when one survives, no longer applies, or does not compile.
+# JOBS: how many at a time. The project's own files are never touched.
+
+list=dev/mutations.txt
+
+# Prints the N-th mutation's file and description, or with TEXT writes the mutated file to stdout.
+# Exit code 3: the old text does not stand in the file exactly once.
+mutation() { # N [TEXT]
+    awk -v wanted="$1" -v path="$2" '
+        /^#/ || /^$/ { next }
+        /^[-+] / { if (n == wanted) { edits += /^-/; part[edits, /^-/ ? "old" : "new"] = substr($0, 3) } next }
+        { n++; if (n == wanted) title = $0 }
+        END {
+            if (path == "") { print title; exit }
+            while ((getline line < path) > 0) text = text line "\n"
+            for (i = 1; i <= edits; i++) {
+                at = index(text, part[i, "old"])
+                rest = substr(text, at + length(part[i, "old"]))
+                if (!at || index(rest, part[i, "old"])) exit 3
+                text = substr(text, 1, at - 1) part[i, "new"] rest
+            }
+            printf "%s", text
+            if (!edits) exit 3
+        }' "$list"
+}
+
+# One mutation in a copy of the built tree. Prints a line that begins with what became of it.
+one() { # N
+    title=$(mutation "$1")
+    file=${title%%: *}
+    copy=$scratch/$1
+    cp -a "$scratch/built" "$copy" && cd "$copy" || exit 1
+    if ! mutation "$1" "$file" >"$copy.text"; then
+        echo "STALE     $title: the old text is not in the file exactly once"
+    elif cp "$copy.text" "$file"; ! make -s CC="${CC:-cc}" build/test_gpt2_double >build.log 2>&1; then
+        echo "BROKEN    $title: does not compile: $(grep -m 1 error build.log)"
+    else
+        OMP_NUM_THREADS=1 timeout 100 build/test_gpt2_double >test.log 2>&1
+        code=$?
+        failed=$(sed -n 's/^  FAILED \([a-z_0-9]*\):.*/\1/p' test.log)
+        if [ $code -eq 0 ]; then
+            echo "SURVIVED  $title"
+        else
+            echo "caught    $title ($(echo "$failed" | grep -c .): $(echo "$failed" | head -n 1))"
+        fi
+    fi
+    rm -rf "$copy" "$copy.text"
+}
+
+if [ "$1" = --one ]; then
+    one "$2"
+    exit
+fi
+
+cd "$(dirname "$0")/.." || exit 1
+scratch=$(mktemp -d) || exit 1
+export scratch
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+mkdir "$scratch/built" && cp -R Makefile README.md LICENSE train_gpt2.c llmc test dev "$scratch/built" || exit 1
+echo "building and testing the program as it is"
+(cd "$scratch/built" && make -s CC="${CC:-cc}" build/test_gpt2_double && build/test_gpt2_double | tail -n 1 | grep ' 0 failed') || exit 1
+
+count=$(grep -vc '^[-+#]\|^$' $list)
+for n in $(seq 1 "$count"); do
+    mutation "$n" | grep -qi -- "${1:-.}" && echo "$n"
+done | xargs -P "${JOBS:-$(nproc)}" -I N sh "$PWD/dev/mutate.sh" --one N | tee "$scratch/results"
+
+survived=$(grep -c '^SURVIVED' "$scratch/results")
+unfit=$(grep -c '^STALE\|^BROKEN' "$scratch/results")
+grep '^SURVIVED\|^STALE\|^BROKEN' "$scratch/results"
+echo "$(grep -c . "$scratch/results") mutations: $survived survive, $unfit do not fit the code any more"
+[ "$survived" -eq 0 ] && [ "$unfit" -eq 0 ]
