@@ -200,7 +200,8 @@ static void train(Trainer *t) {
     }
     free(square_sums);
     if (!t->log) return;
-    log_say(t->log, "trained %lld updates: last training loss %.4f", (long long)steps, record.loss);
+    log_say(t->log, "trained %lld updates: last training loss %.4f, peak memory %.1f MB", (long long)steps,
+            record.loss, (double)memory_peak() / 1e6);
     if (validation.tokens)
         log_say(t->log, "validation loss %.4f nats per token over %llu tokens", validation.loss,
                 (unsigned long long)validation.tokens);

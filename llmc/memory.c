@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 size_t size_mul(size_t a, size_t b, const char *what) {
     size_t product;
@@ -58,4 +59,14 @@ void *memory_map(size_t bytes, const char *what) {
 
 void memory_unmap(void *block, size_t bytes) {
     if (block) munmap(block, bytes ? bytes : 1);
+}
+
+size_t memory_peak(void) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+#ifdef __APPLE__
+    return (size_t)usage.ru_maxrss;
+#else
+    return (size_t)usage.ru_maxrss * 1024; // counted in KiB
+#endif
 }

@@ -24,4 +24,7 @@ char *memory_string(const char *text);
 void *memory_map(size_t bytes, const char *what);
 void memory_unmap(void *block, size_t bytes);
 
+/* The most physical memory this process has held so far, in bytes; 0 where the system does not tell. */
+size_t memory_peak(void);
+
 #endif
