@@ -64,7 +64,7 @@ test: $(BUILD)/train_gpt2 $(BUILD)/train_gpt2_alone $(BUILD)/make_data $(tests) 
 	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(reference) $(scripts)
 
 test_gpt2: $(reference) ## check gradients, optimizer and schedule against recorded values
-	$(Q)BUILD=$(BUILD) sh test/run.sh $(reference)
+	$(Q)V=1 BUILD=$(BUILD) sh test/run.sh $(reference)
 
 mutate: ## show that these tests fail for each of a list of small wrongs in the code
 	$(Q)sh dev/mutate.sh
@@ -92,8 +92,8 @@ $(BUILD)/real_%_float: $(BUILD)/test_float/real_%.o $(shared) $(call cpu,float)
 $(BUILD)/real_%_double: $(BUILD)/test_double/real_%.o $(shared) $(call cpu,double)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
-gpt2_parts = $(patsubst %,$(BUILD)/test_$(1)/%.o,expect tiny gpt2_operations gpt2_model $(2) gpt2_update \
-             chapter27 gpt2_main)
+gpt2_parts = $(patsubst %,$(BUILD)/test_$(1)/%.o,expect tiny gpt2_operations gpt2_model $(2) \
+             gpt2_update chapter27_adamw chapter27_batches gpt2_main)
 $(BUILD)/test_gpt2_float: $(call gpt2_parts,float) $(shared) $(call cpu,float)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)

@@ -1,6 +1,6 @@
 /* gpt2_main.c: `make test_gpt2`. One program in two builds, double and float, that checks the very
  * kernels that train. Its parts, in reading order: expect.h, gpt2_operations.c, gpt2_model.c,
- * gpt2_differences.c, gpt2_update.c, chapter27.c, gpt2_program.c. */
+ * gpt2_differences.c, gpt2_update.c, chapter27_adamw.c, chapter27_batches.c, gpt2_program.c. */
 #include "expect.h"
 
 #include <dirent.h>

@@ -50,7 +50,12 @@ static void run_program(const char *name, const char *more) {
              "%s/train_gpt2 %s --data %s/text.txt --val %s/text.txt --out %s/%s %s >%s/said 2>&1",
              self, OPTIONS, directory, directory, directory, name, more, directory);
     int status = system(command);
-    CHECK(status == 0, "%s: status %d", command, status);
+    char said[256] = "";
+    FILE *file = fopen(named("%s/said", directory), "r");
+    while (status != 0 && file && fgets(said, sizeof said, file)) {
+    } // the last line
+    if (file) fclose(file);
+    CHECK(status == 0, "%s: status %d: %s", command, status, said);
 }
 
 // ---------------------------------------------------------------------------------------------

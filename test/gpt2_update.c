@@ -1,6 +1,6 @@
 /* gpt2_update.c: from the gradient to the new weights: global norm, clipping, AdamW, learning rate,
  * and six whole updates. Against torch.nn.utils.clip_grad_norm_, torch.optim.AdamW and the course's
- * formula. Next: chapter27.c. */
+ * formula. Next: chapter27_adamw.c. */
 #include "tiny.h"
 
 #include "../llmc/adamw.h"
