@@ -35,6 +35,8 @@ static const char *say(char *line, size_t size, const char *kind, const char *fo
                 : snprintf(line, size, "train_gpt2: %s", kind);
     const char *message = line + n;
     vsnprintf(line + n, size - (size_t)n - 1, format, args);
+    for (char *c = line; *c; c++) // what a file or an argument is called must not break the line
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     size_t length = strlen(line);
     line[length] = '\n';
     if (error_before) error_before();

@@ -181,7 +181,7 @@ static void show_step(const Log *log, const StepRecord *r) {
     if (log->every <= 0 || (r->step % log->every != 0 && !last)) return;
     if (screen_is_terminal()) {
         char text[512];
-        ProgressStep step = {r->step + 1, r->loss, r->lr, r->norm, (double)r->tokens, r->seconds};
+        ProgressStep step = {r->step + 1, r->loss, r->lr, r->norm, (double)r->tokens};
         progress_text(text, sizeof text, screen_width(), &log->progress, &step);
         screen_status(text);
     } else {

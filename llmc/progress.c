@@ -61,7 +61,7 @@ static void part_eta(Line *line, const Progress *progress, const ProgressStep *s
 }
 
 static void part_rate(Line *line, const Progress *progress, const ProgressStep *step) {
-    double rate = progress_rate(step->tokens, step->seconds);
+    double rate = progress_rate(step->tokens, progress->step_seconds);
     if (rate <= 0) return;
     part(line, " | %.*f tok/s", rate < 100 ? 1 : 0, rate);
     if (progress->peak_flops > 0)

@@ -20,7 +20,6 @@ typedef struct {
     int64_t done; // steps, this one included
     double loss, lr, norm;
     double tokens; // of this step
-    double seconds;
 } ProgressStep;
 
 /* Writes at most `width` characters into out (of size > width): the parts that fit, the most wanted

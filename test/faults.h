@@ -21,9 +21,10 @@ typedef enum {
     FAULT_FULL,        // that call, and every write after it, fails with ENOSPC
     FAULT_KILL,        // the process is killed (SIGKILL) just before that call
     FAULT_SHORT_WRITE, // from that call on, writes take half of what they are given
+    FAULT_SIGNAL,      // that call fails with EINTR, as when a signal comes: it is to be repeated
 } FaultKind;
 
-static const char *const fault_names[] = {"none", "EIO", "ENOSPC", "SIGKILL", "short write"};
+static const char *const fault_names[] = {"none", "EIO", "ENOSPC", "SIGKILL", "short write", "EINTR"};
 
 static long faults_calls, faults_at;
 static FaultKind faults_kind;
@@ -44,7 +45,7 @@ static int faults_strike(int writes) {
     if (faults_kind == FAULT_NONE || faults_kind == FAULT_SHORT_WRITE || faults_calls != faults_at)
         return 0;
     if (faults_kind == FAULT_KILL) kill(getpid(), SIGKILL);
-    errno = faults_kind == FAULT_IO ? EIO : ENOSPC;
+    errno = faults_kind == FAULT_IO ? EIO : faults_kind == FAULT_SIGNAL ? EINTR : ENOSPC;
     return 1;
 }
 

@@ -39,6 +39,15 @@ TEST(shape, "objects, arrays and commas are where they belong") {
     json_free(read_back(&w));
 }
 
+TEST(reuse, "a writer begins anew when its length is set to 0, and its text ends where it should") {
+    JsonWriter w = {0};
+    json_put_string(&w, NULL, "a long string comes first");
+    w.length = 0;
+    json_put_integer(&w, NULL, 7);
+    CHECK(strcmp(w.text, "7") == 0, "%s", w.text);
+    free(w.text);
+}
+
 TEST(strings, "every character reads back, in names too; control characters are escaped") {
     char text[4 * 256 + 1] = "";
     for (int c = 1; c < 128; c++) text[strlen(text)] = (char)c;

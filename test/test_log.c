@@ -353,6 +353,11 @@ static void half_run(void) {
     short_run();
 }
 
+static void signal_run(void) {
+    faults_arm(5, FAULT_SIGNAL); // files are opened by the first two calls
+    short_run();
+}
+
 static void counted_run(void) {
     Log *log = open_scratch(1, 0);
     StepRecord record = record_at(0);
@@ -362,13 +367,17 @@ static void counted_run(void) {
     _exit(faults_calls == 2 ? 0 : 1);
 }
 
-TEST(whole_lines, "a line is written by one call; writes that take half are gone on with") {
+TEST(whole_lines, "a line is written by one call; writes that take half or are interrupted go on") {
     free(screen_of(counted_run, 0, 0));
     free(screen_of(short_run, 0, 0));
     char *text = content("log.txt"), *metrics = content("metrics.jsonl");
     free(screen_of(half_run, 0, 0));
     char *text2 = content("log.txt"), *metrics2 = content("metrics.jsonl");
     CHECK(strcmp(text, text2) == 0 && strcmp(metrics, metrics2) == 0, "%s", metrics2);
+    free(metrics2);
+    free(screen_of(signal_run, 0, 0));
+    metrics2 = content("metrics.jsonl");
+    CHECK(strcmp(metrics, metrics2) == 0, "%s", metrics2);
     free(text), free(text2), free(metrics), free(metrics2);
 }
 

@@ -205,6 +205,7 @@ TEST(refused_values,
     REFUSED("--nonfinite 'skip' is neither", "--nonfinite", "skip");
     REFUSED("--nonfinite 'skip:0' is out of range", "--nonfinite", "skip:0");
     REFUSED("--nonfinite 'skip:' is not a number", "--nonfinite", "skip:");
+    REFUSED("--steps '1?2?[K' is not a number", "--steps", "1\n2\033[K"); // still one line
     REFUSED("--out '' is empty", "--out=");
     REFUSED("--data '' is empty", "--data", "");
 }
