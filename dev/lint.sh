@@ -17,16 +17,17 @@ layers='
 error:                       : error
 memory: error                : memory parallel
 base: memory                 : utf8 number nearest checksum rng permutation schedule half
-files: base                  : io output json_read json_write safetensors
+files: base                  : io output json_read json_write safetensors byte_tokenizer
 device: base                 : ops adamw
-ranks: base                  : launcher world world_parts world_alone world_mpi watchdog
+ranks: base                  : launcher world world_parts world_alone world_mpi watchdog stop
 data: files                  : shard npy paths stream rows builtin_text
 settings: base               : options option_table option_help
-log: files settings          : screen progress log run_directory
+log: files settings          : screen progress log
 model: device                : config block gpt2
-weights: model files         : weights hf_model hf_config hf_tensors llmc_bin
+weights: model files         : weights tensor_copy hf_model hf_config hf_tensors llmc_bin
+run: weights log ranks        : trainer_state checkpoint checkpoints resume run_directory
 work: model data settings ranks log : agreement batch dataset eval sample text plan
-program: work weights log    : train_gpt2
+program: work weights run    : train_gpt2
 cpu: device ranks            :
 cuda: device ranks           :
 '

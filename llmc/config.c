@@ -138,6 +138,12 @@ DecayGroup tensor_table_group(const TensorTable *table, bool decayed) {
     return group;
 }
 
+int tensor_table_find(const TensorTable *table, const char *name) {
+    for (int i = 0; i < table->count; i++)
+        if (strcmp(table->tensors[i].name, name) == 0) return i;
+    return -1;
+}
+
 const char *tensor_table_name_at(const TensorTable *table, size_t index) {
     int i = table->count - 1;
     while (i > 0 && table->tensors[i].offset > index) i--;

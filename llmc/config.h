@@ -57,6 +57,9 @@ typedef struct {
 } DecayGroup;
 DecayGroup tensor_table_group(const TensorTable *table, bool decayed);
 
+/* The index of the tensor called `name`, or -1. */
+int tensor_table_find(const TensorTable *table, const char *name);
+
 /* The name of the tensor that holds packed element `index`. */
 const char *tensor_table_name_at(const TensorTable *table, size_t index);
 

@@ -12,22 +12,12 @@
 #include "config.h"
 #include "output.h"
 #include "safetensors.h"
+#include "tensor_copy.h"
 
 /* The shape in a config.json. A model that computes anything else than this project's GPT-2
  * (another activation, epsilon, inner size, ...) is refused by the name of the setting. */
 Config hf_config_read(const char *path);
 void hf_config_write(OutputFile *file, const Config *config);
-
-/* Rows row .. row+rows of a tensor (out, in), of `in` floats each; a tensor (n) has n rows of one.
- */
-typedef void (*RowReader)(void *context, const Tensor *tensor, size_t row, size_t rows, float *out);
-
-static inline size_t tensor_columns(const Tensor *tensor) {
-    return tensor->dims == 2 ? tensor->shape[1] : 1;
-}
-
-/* How many rows to ask for at a time: pieces of at most about 1 MB. */
-size_t tensor_piece_rows(const Tensor *tensor);
 
 /* "transformer." or "": how a file of weights spells its names. */
 const char *hf_prefix(const SafeTensors *file);

@@ -9,15 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PIECE = 1 << 18, // floats in a piece
-    STRIP = 16,      // columns of a matrix transposed at once: a cache line of floats
-};
-
-size_t tensor_piece_rows(const Tensor *tensor) {
-    size_t rows = PIECE / tensor_columns(tensor);
-    return rows > STRIP ? rows / STRIP * STRIP : STRIP;
-}
+enum { STRIP = 16 }; // columns of a matrix transposed at once: a cache line of floats
 
 // ---------------------------------------------------------------------------------------------
 // Reading
@@ -31,12 +23,6 @@ static bool is_mask(const char *name) {
     int layer, end = 0;
     if (sscanf(name, "h.%d.attn.%n", &layer, &end) != 1 || end == 0) return false;
     return strcmp(name + end, "bias") == 0 || strcmp(name + end, "masked_bias") == 0;
-}
-
-static bool is_in_table(const TensorTable *table, const char *name) {
-    for (int i = 0; i < table->count; i++)
-        if (strcmp(table->tensors[i].name, name) == 0) return true;
-    return false;
 }
 
 enum { SHAPE_TEXT = 64 };
@@ -76,8 +62,8 @@ static void check_tied(SafeTensors *file, const SafeTensor *head, const char *pr
     const SafeTensor *embedding = hf_find(file, prefix, wte);
     const char *path = safetensors_path(file);
     bool same = strcmp(head->dtype, embedding->dtype) == 0 && head->bytes == embedding->bytes;
-    for (size_t done = 0, n; same && done < head->bytes; done += n) {
-        n = head->bytes - done < PIECE ? head->bytes - done : PIECE;
+    for (size_t done = 0, n, most = 1 << 20; same && done < head->bytes; done += n) {
+        n = head->bytes - done < most ? head->bytes - done : most;
         same = memcmp(safetensor_data(file, head) + done, safetensor_data(file, embedding) + done,
                       n) == 0;
     }
@@ -98,7 +84,8 @@ void hf_check_weights(SafeTensors *file, const char *prefix, const TensorTable *
         }
         char shown[JSON_SHOWN];
         bool known = strncmp(name, prefix, strlen(prefix)) == 0 &&
-                     (is_in_table(table, name + strlen(prefix)) || is_mask(name + strlen(prefix)));
+                     (tensor_table_find(table, name + strlen(prefix)) >= 0 ||
+                      is_mask(name + strlen(prefix)));
         if (!known)
             fatal(EXIT_INPUT, "%s: tensor \"%s\" is no part of a GPT-2 of this shape",
                   safetensors_path(file), json_shown(name, shown));
@@ -151,47 +138,37 @@ static void write_header(OutputFile *file, const TensorTable *table, const Tenso
     free(specs);
 }
 
-static void write_plain(OutputFile *file, const TensorGroup *group, const Tensor *tensor,
-                        float *buffer) {
-    size_t columns = tensor_columns(tensor), piece = tensor_piece_rows(tensor);
-    for (size_t row = 0, n; row < tensor->shape[0]; row += n) {
-        n = tensor->shape[0] - row < piece ? tensor->shape[0] - row : piece;
-        group->read(group->context, tensor, row, n, buffer);
-        output_write(file, buffer, n * columns * sizeof(float));
-    }
+static void write_rows(void *file, const Tensor *tensor, size_t row, size_t rows, float *values) {
+    (void)row;
+    output_write(file, values, rows * tensor_columns(tensor) * sizeof(float));
 }
 
 /* The whole matrix (out, in) is read into the buffer, then written column by column, a strip of
  * columns at a time. */
-static void write_transposed(OutputFile *file, const TensorGroup *group, const Tensor *tensor,
-                             float *buffer) {
+static void write_transposed(OutputFile *file, const TensorGroup *group, const Tensor *tensor) {
     size_t out = tensor->shape[0], in = tensor->shape[1];
+    float *matrix = memory_new(tensor->count, sizeof(float), "a matrix to be written");
     float *strip = memory_new(STRIP * out, sizeof(float), "a strip of a matrix");
-    group->read(group->context, tensor, 0, out, buffer);
+    group->read(group->context, tensor, 0, out, matrix);
     for (size_t i = 0, n; i < in; i += n) {
         n = in - i < STRIP ? in - i : STRIP;
         for (size_t o = 0; o < out; o++)
-            for (size_t k = 0; k < n; k++) strip[k * out + o] = buffer[o * in + i + k];
+            for (size_t k = 0; k < n; k++) strip[k * out + o] = matrix[o * in + i + k];
         output_write(file, strip, n * out * sizeof(float));
     }
     free(strip);
+    free(matrix);
 }
 
 void hf_write_tensors(OutputFile *file, const TensorTable *table, const TensorGroup *groups,
                       int count) {
-    size_t largest = 0; // floats to be held at once
-    for (int i = 0; i < table->count; i++) {
-        const Tensor *tensor = &table->tensors[i];
-        size_t piece = tensor_piece_rows(tensor) * tensor_columns(tensor);
-        size_t held = tensor->transposed ? tensor->count : piece;
-        if (held > largest) largest = held;
-    }
-    float *buffer = memory_new(largest, sizeof(float), "a buffer for a tensor");
     write_header(file, table, groups, count);
     for (int g = 0; g < count; g++)
         for (int i = 0; i < table->count; i++) {
             const Tensor *tensor = &table->tensors[i];
-            (tensor->transposed ? write_transposed : write_plain)(file, &groups[g], tensor, buffer);
+            if (tensor->transposed)
+                write_transposed(file, &groups[g], tensor);
+            else
+                tensor_copy(tensor, groups[g].read, groups[g].context, write_rows, file);
         }
-    free(buffer);
 }

@@ -168,6 +168,7 @@ static bool take_digits(Parser *p) {
 static bool take_number(Parser *p, Json *value) {
     const char *start = p->at;
     value->kind = JSON_NUMBER;
+    value->text = start;
     value->is_integer = true;
     take(p, '-');
     if (!take(p, '0') && !take_digits(p)) return fail(p, start, "no value where one is expected");
@@ -293,6 +294,20 @@ static bool take_value(Parser *p, Json *value, int depth) {
 }
 
 // ---------------------------------------------------------------------------------------------
+// The document
+
+static void end_number(Json *value) {
+    if (value->kind != JSON_NUMBER) return;
+    char *text = (char *)value->text; // in the document's own copy
+    text[strspn(text, "-+.0123456789eE")] = '\0';
+}
+
+/* Ends the spelling of each number, now that the comma or bracket behind it is no longer needed. */
+static void end_numbers(Document *document) {
+    end_number(&document->root);
+    for (Block *block = document->blocks; block; block = block->next)
+        for (size_t i = 0; i < block->used; i++) end_number(&block->values[i]);
+}
 
 const Json *json_read(const char *text, size_t bytes, char *problem) {
     Document *document = memory_new(1, sizeof *document, "a JSON document");
@@ -304,7 +319,10 @@ const Json *json_read(const char *text, size_t bytes, char *problem) {
         skip_space(&p);
         if (p.at < p.end) fail(&p, p.at, "something after the end of the value");
     }
-    if (!p.failed) return &document->root;
+    if (!p.failed) {
+        end_numbers(document);
+        return &document->root;
+    }
     json_free(&document->root);
     return NULL;
 }

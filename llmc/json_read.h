@@ -23,7 +23,7 @@ typedef enum {
 typedef struct Json {
     JsonKind kind;
     const char *name; // of a member of an object, else NULL
-    const char *text; // a string, decoded
+    const char *text; // a string, decoded; a number as it is spelled
     double number;
     int64_t integer;                 // of a number that is one
     bool is_integer;                 // spelled without fraction and exponent, and within 64 bits

@@ -49,6 +49,11 @@ static void append_string(JsonWriter *w, const char *text) {
     append_text(w, "\"");
 }
 
+static void new_line(JsonWriter *w) {
+    append_text(w, "\n");
+    for (int i = 0; i < w->depth; i++) append_text(w, "  ");
+}
+
 /* The comma after a value, and the name before the next one. */
 static void begin(JsonWriter *w, const char *name) {
     char last = '\0';
@@ -56,6 +61,7 @@ static void begin(JsonWriter *w, const char *name) {
         if (!strchr(" \n", w->text[i - 1])) last = w->text[i - 1];
     if (last && !strchr("{[", last)) append_text(w, ",");
     if (!name) return;
+    if (w->lines) new_line(w);
     append_string(w, name);
     append_text(w, ":");
 }
@@ -63,9 +69,14 @@ static void begin(JsonWriter *w, const char *name) {
 void json_open(JsonWriter *w, const char *name, char bracket) {
     begin(w, name);
     append(w, &bracket, 1);
+    w->depth++;
 }
 
-void json_close(JsonWriter *w, char bracket) { append(w, &bracket, 1); }
+void json_close(JsonWriter *w, char bracket) {
+    w->depth--;
+    if (w->lines && bracket == '}') new_line(w);
+    append(w, &bracket, 1);
+}
 
 void json_put_space(JsonWriter *w, const char *space) { append_text(w, space); }
 

@@ -12,12 +12,15 @@
 #ifndef LLMC_JSON_WRITE_H
 #define LLMC_JSON_WRITE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
     char *text; // ends with 0
     size_t length, capacity;
+    bool lines; // set before the first call: each member stands on a line of its own
+    int depth;  // open brackets
 } JsonWriter;
 
 /* '{' and '}' around members, '[' and ']' around elements. */

@@ -110,8 +110,7 @@ const Config *llmc_bin_config(const LlmcBin *bin) { return &bin->config; }
 int llmc_bin_version(const LlmcBin *bin) { return bin->version; }
 
 void llmc_bin_read_rows(LlmcBin *bin, const Tensor *tensor, size_t row, size_t rows, float *out) {
-    int index = 0;
-    while (strcmp(bin->table.tensors[index].name, tensor->name) != 0) index++;
+    int index = tensor_table_find(&bin->table, tensor->name);
     size_t size = element_bytes(bin->version), columns = tensor_columns(tensor),
            count = rows * columns;
     const unsigned char *data =
@@ -125,33 +124,38 @@ void llmc_bin_read_rows(LlmcBin *bin, const Tensor *tensor, size_t row, size_t r
 // ---------------------------------------------------------------------------------------------
 // Writing
 
-static void write_floats_as(OutputFile *file, int version, float *values, size_t count) {
-    if (version == LLMC_BIN_BF16) {
+/* A file being written, as the target of a copy. */
+typedef struct {
+    OutputFile *file;
+    int version;
+} Target;
+
+static void write_rows(void *to, const Tensor *tensor, size_t row, size_t rows, float *values) {
+    const Target *target = to;
+    size_t count = rows * tensor_columns(tensor);
+    (void)row;
+    if (target->version == LLMC_BIN_BF16) {
         unsigned char *bytes =
-            (unsigned char *)values; // in place: the narrow value never overtakes
+            (unsigned char *)values; // in place: the narrow values never overtake
         for (size_t i = 0; i < count; i++) {
             uint16_t bits = bf16_of_float(values[i]);
             memcpy(bytes + 2 * i, &bits, sizeof bits);
         }
     }
-    output_write(file, values, count * element_bytes(version));
+    output_write(target->file, values, count * element_bytes(target->version));
 }
 
-static void write_tensor(OutputFile *file, int version, const Tensor *tensor, RowReader read,
-                         void *context) {
-    size_t columns = tensor_columns(tensor), piece = tensor_piece_rows(tensor);
-    float *buffer = memory_new(piece * columns, sizeof(float), "a buffer for a tensor");
-    for (size_t row = 0, n; row < tensor->shape[0]; row += n) {
-        n = tensor->shape[0] - row < piece ? tensor->shape[0] - row : piece;
-        read(context, tensor, row, n, buffer);
-        write_floats_as(file, version, buffer, n * columns);
-    }
-    free(buffer);
+/* The rows of wte that pad the vocabulary. */
+static void write_padding(const Target *target, const Config *config) {
+    size_t bytes = (size_t)config->channels * element_bytes(target->version);
+    void *zeros = memory_new(bytes, 1, "a row of padding");
+    for (int row = config->vocab; row < config_padded_vocab(config); row++)
+        output_write(target->file, zeros, bytes);
+    free(zeros);
 }
 
 void llmc_bin_write(OutputFile *file, const Config *config, int version, RowReader read,
                     void *context) {
-    int padded = config_padded_vocab(config);
     int32_t header[HEADER_INTS] = {[AT_MAGIC] = MAGIC,
                                    [AT_VERSION] = version,
                                    [AT_SEQ_LEN] = config->seq_len,
@@ -159,18 +163,14 @@ void llmc_bin_write(OutputFile *file, const Config *config, int version, RowRead
                                    [AT_LAYERS] = config->layers,
                                    [AT_HEADS] = config->heads,
                                    [AT_CHANNELS] = config->channels,
-                                   [AT_PADDED] = padded};
+                                   [AT_PADDED] = config_padded_vocab(config)};
     output_write(file, header, sizeof header);
-
+    Target target = {file, version};
     TensorTable table = tensor_table_new(config);
     for (int position = 0; position < table.count; position++) {
-        const Tensor *tensor = &table.tensors[table_index(&table, config->layers, position)];
-        write_tensor(file, version, tensor, read, context);
-        if (position > 0) continue;
-        float *zeros = memory_new((size_t)config->channels, sizeof(float), "a row of padding");
-        for (int row = config->vocab; row < padded; row++)
-            output_write(file, zeros, (size_t)config->channels * element_bytes(version));
-        free(zeros);
+        int index = table_index(&table, config->layers, position);
+        tensor_copy(&table.tensors[index], read, context, write_rows, &target);
+        if (index == 0) write_padding(&target, config);
     }
     tensor_table_free(&table);
 }

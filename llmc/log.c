@@ -225,6 +225,14 @@ void log_sample(Log *log, int64_t step, const char *text) {
     screen_print("step %5" PRId64 " | sample:\n%s", step, text);
 }
 
+void log_checkpoint(Log *log, int64_t step, const char *path) {
+    JsonWriter *json = record_begin_at(log, "checkpoint", step);
+    const char *slash = strrchr(path, '/'); // the record does not depend on where the run lies
+    json_put_string(json, "name", slash ? slash + 1 : path);
+    record_end(log);
+    screen_print("step %5" PRId64 " | checkpoint: %s", step, path);
+}
+
 void log_say(Log *log, const char *format, ...) {
     (void)log; // the screen is everybody's
     va_list args;

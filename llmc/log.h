@@ -56,6 +56,9 @@ void log_train(Log *log, const StepRecord *record);
 void log_val(Log *log, int64_t step, double loss, uint64_t tokens);
 void log_sample(Log *log, int64_t step, const char *text);
 
+/* After a checkpoint was written to `path`. */
+void log_checkpoint(Log *log, int64_t step, const char *path);
+
 /* A line of free text on the screen. */
 void log_say(Log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

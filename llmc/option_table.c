@@ -26,7 +26,9 @@ const char *const option_schedules[4] = {"cosine", "linear", "constant", "wsd"};
 
 const Option option_table[] = {
     {"model", "NAME", IN_MODEL, OPTION_STRING, FIELD(model), NO_RANGE, "tiny", "gpt2",
-     "shape and settings to start from: tiny, gpt2 (124M), gpt2-medium, gpt2-large or gpt2-xl"},
+     "shape and settings to start from: tiny, gpt2 (124M), gpt2-medium, gpt2-large or gpt2-xl; or "
+     "weights: a "
+     "Hugging Face directory, a checkpoint, or an llm.c .bin file"},
     {"layers", "L", IN_MODEL, OPTION_INTEGER, FIELD(layers), COUNT, NULL, NULL,
      "transformer blocks, instead of the model's"},
     {"heads", "NH", IN_MODEL, OPTION_INTEGER, FIELD(heads), COUNT, NULL, NULL,
@@ -61,8 +63,8 @@ const Option option_table[] = {
      "keep only each block's input and compute the rest again: less memory, more time"},
     {"threads", "N", IN_BATCH, OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL,
      "CPU threads of a rank, instead of its share of the cores; does not change the result"},
-    {"rank-timeout", "SECONDS", IN_BATCH, OPTION_REAL, FIELD(rank_timeout), NOT_NEGATIVE, "10", "10",
-     "end all ranks when one has died or hangs for so long; 0: wait for ever"},
+    {"rank-timeout", "SECONDS", IN_BATCH, OPTION_REAL, FIELD(rank_timeout), NOT_NEGATIVE, "10",
+     "10", "end all ranks when one has died or hangs for so long; 0: wait for ever"},
 
     {"lr", "X", IN_OPTIMIZER, OPTION_REAL, FIELD(lr), POSITIVE, "1e-3", "6e-4",
      "the largest learning rate"},
@@ -94,6 +96,17 @@ const Option option_table[] = {
      "directory of the run's files, instead of the next free out/run-NNNN"},
     {"overwrite", NULL, IN_OUTPUT, OPTION_SWITCH, FIELD(overwrite), NO_RANGE, "false", "false",
      "replace a run that --out already holds"},
+    {"resume", "WHAT", IN_OUTPUT, OPTION_STRING, FIELD(resume), NO_RANGE, "never", "never",
+     "go on from the newest good checkpoint in --out if there is one (auto), or fail without one "
+     "(must), or "
+     "from this checkpoint (a directory); never: start anew. Options not given are those of the "
+     "checkpoint"},
+    {"force", NULL, IN_OUTPUT, OPTION_SWITCH, FIELD(force), NO_RANGE, "false", "false",
+     "resume even with data or options that make it another run"},
+    {"save-every", "N", IN_OUTPUT, OPTION_INTEGER, FIELD(save_every), INTERVAL, "250", "1000",
+     "steps between checkpoints, and one at the end; 0: off"},
+    {"keep", "K", IN_OUTPUT, OPTION_INTEGER, FIELD(keep), COUNT_OR_0, "2", "2",
+     "keep only the newest K checkpoints; 0: all"},
     {"val-every", "N", IN_OUTPUT, OPTION_INTEGER, FIELD(val_every), INTERVAL, "250", "250",
      "steps between validations; 0: off"},
     {"val-tokens", "N", IN_OUTPUT, OPTION_INTEGER, FIELD(val_tokens), INTERVAL, "0", "10485760",

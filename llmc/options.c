@@ -207,7 +207,7 @@ static void parse_option(Settings *settings, int argc, char **argv, int *i) {
     settings->given |= 1ULL << (option - option_table);
 }
 
-static bool is_given(const Settings *settings, const char *name) {
+bool options_given(const Settings *settings, const char *name) {
     return settings->given >> (find(name, strlen(name)) - option_table) & 1;
 }
 
@@ -224,19 +224,23 @@ static void fill_in(Settings *settings) {
         const char *value = gpt2 ? option_table[i].gpt2 : option_table[i].tiny;
         if (value && !(settings->given >> i & 1)) set_value(settings, &option_table[i], value);
     }
-    if (is_given(settings, "lr") && !is_given(settings, "min-lr"))
+    if (options_given(settings, "lr") && !options_given(settings, "min-lr"))
         settings->min_lr = tenth(settings->lr);
-    if (is_given(settings, "epochs") && !is_given(settings, "steps")) settings->steps = -1;
-    if (!is_given(settings, "decay-steps")) settings->decay_steps = -1;
+    if (options_given(settings, "epochs") && !options_given(settings, "steps"))
+        settings->steps = -1;
+    if (!options_given(settings, "decay-steps")) settings->decay_steps = -1;
 }
 
 static void check_together(const Settings *s) {
-    if (is_given(s, "epochs") && is_given(s, "steps"))
+    if (options_given(s, "epochs") && options_given(s, "steps"))
         fatal(EXIT_USAGE, "--epochs %g and --steps %lld both say when to stop; give one of them",
               s->epochs, (long long)s->steps);
+    if (s->overwrite && s->resume && strcmp(s->resume, "never") != 0)
+        fatal(EXIT_USAGE, "--overwrite and --resume %s contradict each other; give one of them",
+              s->resume);
     if (s->min_lr > s->lr)
         fatal(EXIT_USAGE, "--min-lr %g is above --lr %g%s; it takes a number from 0 to --lr",
-              s->min_lr, s->lr, is_given(s, "lr") ? "" : " (the default)");
+              s->min_lr, s->lr, options_given(s, "lr") ? "" : " (the default)");
 }
 
 Settings options_parse(int argc, char **argv) {
@@ -251,6 +255,33 @@ Settings options_parse(int argc, char **argv) {
     fill_in(&settings);
     check_together(&settings);
     return settings;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Settings of an earlier start
+
+/* Whether an option concerns one start of the program, not the run. */
+static bool of_this_start(const char *name) {
+    static const char *const names[] = {"out",   "overwrite", "resume",
+                                        "force", "threads",   "rank-timeout"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+void options_adopt(Settings *settings, OptionRecord record, void *context) {
+    for (int i = 0; i < option_count; i++) {
+        const Option *option = &option_table[i];
+        if (settings->given >> i & 1 || of_this_start(option->name)) continue;
+        const char *text;
+        for (int item = 0; (text = record(context, option->name, item)); item++) {
+            set_value(settings, option, text);
+            if (option->type != OPTION_LIST) break;
+        }
+    }
+    if (options_given(settings, "steps")) settings->epochs = 0;
+    if (settings->epochs > 0) settings->steps = -1;
+    check_together(settings);
 }
 
 // ---------------------------------------------------------------------------------------------

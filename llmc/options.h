@@ -27,7 +27,7 @@ typedef struct {
 /* Comments such as "0: ..." name the value that stands for "not given"; a user cannot give it. */
 typedef struct {
     // model
-    const char *model; // a named shape (later also a path)
+    const char *model; // a named shape, or a path (weights.h)
     int64_t layers, heads, channels, seq_len,
         vocab; // 0: as the named shape (vocab: as the data) has it
     // data
@@ -54,6 +54,9 @@ typedef struct {
     // output
     const char *out; // NULL: the next free out/run-NNNN
     bool overwrite;
+    const char *resume;       // "never", "auto", "must" or a checkpoint
+    bool force;               // resume although settings make it another run
+    int64_t save_every, keep; // steps; checkpoints, 0: all
     int64_t val_every, sample_every, sample_tokens, log_every; // 0: off
     int64_t val_tokens; // validation targets, rounded up to whole rows; 0: all
     double temperature;
@@ -77,6 +80,17 @@ Settings options_parse(int argc, char **argv);
 typedef void (*OptionVisitor)(void *context, const char *name, const char *value, bool quoted,
                               bool given);
 void options_each(const Settings *settings, OptionVisitor visit, void *context);
+
+/* The recorded value of an option, as options_each gave it; of a list, item 0, 1, ... NULL: none. */
+typedef const char *(*OptionRecord)(void *context, const char *name, int item);
+
+/* Resuming: every option that describes the run and was not given takes its recorded value instead of a
+ * default. Those that only concern this start of it keep theirs: out, overwrite, resume, force, threads and
+ * rank-timeout. The strings are not copied. */
+void options_adopt(Settings *settings, OptionRecord record, void *context);
+
+/* Whether the user set an option. */
+bool options_given(const Settings *settings, const char *name);
 
 /* The text of --help, generated from the table; no line is longer than 100 columns. */
 void options_help(FILE *out);

@@ -48,7 +48,7 @@ static char *join(const char *first, const char *second, const char *third) {
 /* Removes a file, or a directory of plain files. Returns 0 or an errno. */
 static int remove_all(const char *path) {
     struct stat status;
-    if (lstat(path, &status) != 0) return errno == ENOENT ? 0 : errno;
+    if (lstat(path, &status) != 0) return errno == ENOENT || errno == ENOTDIR ? 0 : errno;
     if (!S_ISDIR(status.st_mode)) return unlink(path) == 0 ? 0 : errno;
     DIR *directory = opendir(path);
     if (!directory) return errno;
@@ -61,9 +61,16 @@ static int remove_all(const char *path) {
     return rmdir(path) == 0 ? 0 : failure ? failure : errno;
 }
 
-int output_remove(const char *name) {
+int output_remove_unfinished(const char *name) {
     char *temporary = join(name, ".tmp", "");
     int failure = remove_all(temporary);
+    free(temporary);
+    return failure;
+}
+
+int output_remove(const char *name) {
+    char *temporary = join(name, ".tmp", "");
+    int failure = output_remove_unfinished(name);
     if (!failure) failure = rename(name, temporary) == 0 ? remove_all(temporary) : errno;
     free(temporary);
     return failure;

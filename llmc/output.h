@@ -42,4 +42,7 @@ void output_commit(Output *output);
  * is never seen half gone. Returns 0 or an errno. */
 int output_remove(const char *name);
 
+/* Removes NAME.tmp, what an interrupted attempt has left. Returns 0 or an errno. */
+int output_remove_unfinished(const char *name);
+
 #endif

@@ -15,18 +15,46 @@ typedef long long wide; // for printf
 /* The value an option gives, or the named shape's own when it was not given (0). */
 static int given_or(int64_t given, int own) { return given ? (int)given : own; }
 
-Config plan_config(const Settings *s, const Dataset *data) {
+static Config named_shape(const Settings *s, const Dataset *data) {
     Config config;
     if (!config_named(s->model, &config))
         fatal(EXIT_USAGE,
-              "--model %s is not a shape this program knows; use tiny, gpt2, gpt2-medium, gpt2-large or "
-              "gpt2-xl",
+              "--model %s is neither a shape (tiny, gpt2, gpt2-medium, gpt2-large or gpt2-xl) nor a file or "
+              "directory",
               s->model);
     config.layers = given_or(s->layers, config.layers);
     config.heads = given_or(s->heads, config.heads);
     config.channels = given_or(s->channels, config.channels);
     config.seq_len = given_or(s->seq_len, config.seq_len);
     config.vocab = given_or(s->vocab, dataset_vocab(data));
+    return config;
+}
+
+static void check_stored(const char *option, int64_t given, int stored) {
+    if (given && given != stored)
+        fatal(EXIT_USAGE, "--%s %lld: the weights to start from have %d; leave it out", option, (wide)given,
+              stored);
+}
+
+/* The shape of weights that exist. Only their rows can be made shorter: then positions are dropped. */
+static Config stored_shape(const Settings *s, const Dataset *data, const Config *stored) {
+    check_stored("layers", s->layers, stored->layers);
+    check_stored("heads", s->heads, stored->heads);
+    check_stored("channels", s->channels, stored->channels);
+    check_stored("vocab", s->vocab, stored->vocab);
+    if (s->seq_len > stored->seq_len) check_stored("seq-len", s->seq_len, stored->seq_len);
+    if (stream_is_bytes(data->train) && stored->vocab != 256)
+        fatal(EXIT_USAGE,
+              "%s is text, read as bytes, but the weights to start from have a vocabulary of %d tokens; give "
+              "token files with --data",
+              stream_name(data->train), stored->vocab);
+    Config config = *stored;
+    config.seq_len = given_or(s->seq_len, stored->seq_len);
+    return config;
+}
+
+Config plan_config(const Settings *s, const Dataset *data, const Config *stored) {
+    Config config = stored ? stored_shape(s, data, stored) : named_shape(s, data);
     const char *problem = config_problem(&config);
     if (problem)
         fatal(EXIT_USAGE, "%s (this shape: %d layers, %d heads, %d channels, rows of %d tokens)", problem,

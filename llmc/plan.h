@@ -19,8 +19,9 @@ typedef struct {
     uint64_t val_rows; // rows of one validation; 0: none
 } Plan;
 
-/* The shape that the settings ask for on this data. Fatal (EXIT_USAGE) where it cannot be built. */
-Config plan_config(const Settings *settings, const Dataset *data);
+/* The shape that the settings ask for on this data: a named one, or with `stored` that of the weights to
+ * start from, whose rows may be made shorter. Fatal (EXIT_USAGE) where it cannot be built. */
+Config plan_config(const Settings *settings, const Dataset *data, const Config *stored);
 
 /* Fatal (EXIT_USAGE) where tokens per update are not whole rows: names the two nearest totals. val NULL
  * for none. */

@@ -1,6 +1,7 @@
 /* run_directory.c: see run_directory.h. */
 #include "run_directory.h"
 
+#include "checkpoints.h"
 #include "error.h"
 #include "memory.h"
 
@@ -57,13 +58,17 @@ static char *join(const char *directory, const char *file) {
     return path;
 }
 
+static _Noreturn void refuse(const char *out, const char *found) {
+    fatal(EXIT_USAGE,
+          "--out %s already holds a run (%s is there); use --resume auto to go on with it, --overwrite to replace "
+          "it, or another --out",
+          out, found);
+}
+
 /* Removes the run's file, or refuses because it is there. */
 static void clear(const char *out, const char *file, bool overwrite) {
     char *path = join(out, file);
-    if (!overwrite && access(path, F_OK) == 0)
-        fatal(EXIT_USAGE,
-              "--out %s already holds a run (%s is there); use --overwrite to replace it, or another --out",
-              out, file);
+    if (!overwrite && access(path, F_OK) == 0) refuse(out, file);
     if (overwrite && unlink(path) != 0 && errno != ENOENT)
         fatal(EXIT_RUNTIME, "--overwrite: cannot remove %s: %s", path, strerror(errno));
     free(path);
@@ -72,6 +77,8 @@ static void clear(const char *out, const char *file, bool overwrite) {
 char *run_directory_open(const char *out, bool overwrite) {
     if (!out) return next_free_run();
     make_directories(out);
+    if (!overwrite && checkpoints_any(out)) refuse(out, "a checkpoint");
+    if (overwrite) checkpoints_remove(out);
     for (int i = 0; i < RUN_FILES; i++) clear(out, run_files[i], overwrite);
     return memory_string(out);
 }

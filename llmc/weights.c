@@ -13,6 +13,7 @@
 
 struct Weights {
     Config config;
+    TensorTable table;
     char format[48];
     LlmcBin *bin; // or
     char *path;   // of the safetensors file,
@@ -54,11 +55,15 @@ static void open_directory(Weights *weights, const char *path) {
     weights->file = safetensors_open(weights->path);
     weights->prefix = hf_prefix(weights->file);
     check_count(weights->file, &weights->config);
-    TensorTable table = tensor_table_new(&weights->config);
-    hf_check_weights(weights->file, weights->prefix, &table);
+    weights->table = tensor_table_new(&weights->config);
+    hf_check_weights(weights->file, weights->prefix, &weights->table);
     snprintf(weights->format, sizeof weights->format, "safetensors, %s",
-             hf_find(weights->file, weights->prefix, &table.tensors[0])->dtype);
-    tensor_table_free(&table);
+             hf_find(weights->file, weights->prefix, &weights->table.tensors[0])->dtype);
+}
+
+const char *weights_path(const char *model) {
+    Config shape;
+    return !config_named(model, &shape) && access(model, F_OK) == 0 ? model : NULL;
 }
 
 Weights *weights_open(const char *path) {
@@ -70,6 +75,7 @@ Weights *weights_open(const char *path) {
     }
     weights->bin = llmc_bin_open(path);
     weights->config = *llmc_bin_config(weights->bin);
+    weights->table = tensor_table_new(&weights->config);
     snprintf(weights->format, sizeof weights->format, "llm.c model, version %d",
              llmc_bin_version(weights->bin));
     return weights;
@@ -79,11 +85,14 @@ void weights_close(Weights *weights) {
     if (!weights) return;
     llmc_bin_close(weights->bin);
     safetensors_close(weights->file);
+    tensor_table_free(&weights->table);
     free(weights->path);
     free(weights);
 }
 
 const Config *weights_config(const Weights *weights) { return &weights->config; }
+
+const TensorTable *weights_table(const Weights *weights) { return &weights->table; }
 
 const char *weights_format(const Weights *weights) { return weights->format; }
 
@@ -93,20 +102,17 @@ void weights_read_rows(void *context, const Tensor *tensor, size_t row, size_t r
         llmc_bin_read_rows(weights->bin, tensor, row, rows, out);
         return;
     }
-    const SafeTensor *stored = hf_find(weights->file, weights->prefix, tensor);
+    const Tensor *whole = &weights->table.tensors[tensor_table_find(&weights->table, tensor->name)];
+    const SafeTensor *stored = hf_find(weights->file, weights->prefix, whole);
     hf_read_rows(weights->file, stored, tensor, row, rows, out);
 }
 
+static void write_rows(void *model, const Tensor *tensor, size_t row, size_t rows, float *values) {
+    size_t columns = tensor_columns(tensor);
+    gpt2_write_weights(model, tensor, row * columns, values, rows * columns);
+}
+
 void weights_load(Weights *weights, GPT2 *model) {
-    for (int i = 0; i < model->table.count; i++) {
-        const Tensor *tensor = &model->table.tensors[i];
-        size_t columns = tensor_columns(tensor), piece = tensor_piece_rows(tensor);
-        float *buffer = memory_new(piece * columns, sizeof(float), "a buffer for a tensor");
-        for (size_t row = 0, n; row < tensor->shape[0]; row += n) {
-            n = tensor->shape[0] - row < piece ? tensor->shape[0] - row : piece;
-            weights_read_rows(weights, tensor, row, n, buffer);
-            gpt2_write_weights(model, tensor, row * columns, buffer, n * columns);
-        }
-        free(buffer);
-    }
+    for (int i = 0; i < model->table.count; i++)
+        tensor_copy(&model->table.tensors[i], weights_read_rows, weights, write_rows, model);
 }

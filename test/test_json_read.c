@@ -57,6 +57,11 @@ TEST(integers, "64-bit integers are exact; larger ones are numbers but no intege
     CHECK(!v->first->next->next->is_integer && v->first->next->next->number == 0x1p63);
     CHECK(v->first->next->next->next->is_integer && v->first->next->next->next->integer == 0);
     CHECK(!v->first->next->next->next->next->is_integer);
+    CHECK(strcmp(v->first->next->next->text, "9223372036854775808") == 0, "its spelling is exact");
+    CHECK(strcmp(v->first->next->next->next->next->text, "1e2") == 0);
+    json_free(v);
+    v = read_exactly("17", 2, problem);
+    CHECK(v->integer == 17 && strcmp(v->text, "17") == 0);
     json_free(v);
 }
 

@@ -1,0 +1,30 @@
+/* stop.c: see stop.h. */
+#include "stop.h"
+
+#include "world.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static const int signals[] = {SIGTERM, SIGINT, SIGUSR1};
+enum { SIGNALS = sizeof signals / sizeof signals[0] };
+
+static volatile sig_atomic_t asked;
+
+static void note(int number) {
+    (void)number;
+    asked = 1;
+    for (int i = 0; i < SIGNALS; i++) signal(signals[i], SIG_DFL); // the next one ends the program
+}
+
+void stop_watch(void) {
+    struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &action, NULL);
+}
+
+bool stop_agreed(void) {
+    uint64_t ranks = asked != 0;
+    world_sum_u64(&ranks, 1);
+    return ranks > 0;
+}

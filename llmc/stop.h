@@ -1,0 +1,14 @@
+/* stop.h: asking a run to stop. SIGTERM, SIGINT and SIGUSR1 set a flag that the training loop looks at
+ * between two updates; a second signal ends the program at once, as if nobody had watched. */
+#ifndef LLMC_STOP_H
+#define LLMC_STOP_H
+
+#include <stdbool.h>
+
+/* From now on the first such signal is only noted. */
+void stop_watch(void);
+
+/* Whether any rank has been asked to stop. All ranks call it together and get the same answer. */
+bool stop_agreed(void);
+
+#endif

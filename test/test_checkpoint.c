@@ -1,0 +1,313 @@
+/* test_checkpoint.c: a checkpoint cannot be lost. Whatever fails, and wherever the process is killed, the
+ * newest good one is there; every damaged bit is seen; what is loaded is what was saved. */
+#include "../llmc/checkpoint.h"
+#include "../llmc/checkpoints.h"
+
+#include "../llmc/error.h"
+#include "faults.h"
+#include "files.h"
+#include "test.h"
+
+#include <fcntl.h>
+
+static const Config shape = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 256};
+
+/* A model whose weights and moments are all different. */
+static GPT2 *new_model(const Config *config, float start) {
+    GPT2 *model = gpt2_new(config, 1, false, true);
+    float *values = malloc(model->table.elements * sizeof *values);
+    for (int i = 0; i < model->table.count; i++) {
+        const Tensor *t = &model->table.tensors[i];
+        for (size_t k = 0; k < t->count; k++) values[k] = start + (float)(t->offset + k) * 1e-3f;
+        gpt2_write_weights(model, t, 0, values, t->count);
+        for (size_t k = 0; k < t->count; k++) values[k] = -values[k];
+        write_floats(device_at(model->m, OF_STATE, t->offset), OF_STATE, values, t->count);
+        for (size_t k = 0; k < t->count; k++) values[k] *= -0.5f;
+        write_floats(device_at(model->v, OF_STATE, t->offset), OF_STATE, values, t->count);
+    }
+    free(values);
+    return model;
+}
+
+static GPT2 *model; // what is saved
+static Settings settings;
+static const TrainerState state = {.step = 7,
+                                   .updates = 6,
+                                   .skipped = 1,
+                                   .position = 1ULL << 40,
+                                   .tokens = 12345,
+                                   .seconds = 0.1,
+                                   .schedule_end = 20,
+                                   .log = {100, 200},
+                                   .data = 0xFEDCBA9876543210ULL};
+
+static void setup(void) {
+    if (model) return;
+    char *words[] = {"test", "--data", "one, two.txt", "--data", "three\n\"four\"", "--lr",
+                     "0.1",  NULL};
+    settings = options_parse(7, words);
+    model = new_model(&shape, 1);
+}
+
+static void save(const char *out, int64_t step) {
+    char *path = checkpoints_path(out, step);
+    checkpoint_save(path, model, &state, &settings, true);
+    free(path);
+}
+
+static const char *new_out(const char *name) {
+    const char *out = in_folder(name);
+    mkdir(out, 0777);
+    return out;
+}
+
+static bool is_good(const char *path) {
+    char problem[CHECKPOINT_PROBLEM];
+    return checkpoint_verify(path, problem);
+}
+
+static unsigned char *load(const char *path, size_t *bytes) {
+    FILE *file = fopen(path, "rb");
+    unsigned char *data = malloc(1 << 20);
+    *bytes = file ? fread(data, 1, 1 << 20, file) : 0;
+    if (file) fclose(file);
+    return data;
+}
+
+static void store(const char *path, const unsigned char *data, size_t bytes) {
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(data, 1, bytes, file) != bytes || fclose(file) != 0) abort();
+}
+
+static void store_byte(const char *path, size_t at, int byte) {
+    int descriptor = open(path, O_WRONLY);
+    unsigned char value = (unsigned char)byte;
+    if (pwrite(descriptor, &value, 1, (off_t)at) != 1 || close(descriptor) != 0) abort();
+}
+
+TEST(round_trip, "weights, moments, counters and settings come back as they were saved") {
+    setup();
+    char out[256];
+    strcpy(out, new_out("trip"));
+    save(out, 7);
+    char *path = checkpoints_path(out, 7);
+    CHECK(is_good(path));
+
+    GPT2 *other = gpt2_new(&shape, 1, false, true);
+    Weights *weights = weights_open(path);
+    checkpoint_load(path, weights, other);
+    size_t bytes = model->table.elements * element_size(OF_STATE);
+    CHECK(memcmp(other->params, model->params, model->table.elements * element_size(OF_PARAM)) ==
+          0);
+    CHECK(memcmp(other->m, model->m, bytes) == 0 && memcmp(other->v, model->v, bytes) == 0);
+    weights_close(weights);
+    gpt2_free(other);
+
+    TrainerState got;
+    const Json *root = checkpoint_state(path, &got);
+    CHECK(memcmp(&got, &state, sizeof got) == 0);
+    const Json *recorded = json_member(root, "settings"), *data = json_member(recorded, "data");
+    CHECK(data->count == 2 && json_is(data->first, "one, two.txt"));
+    CHECK(json_is(data->first->next, "three\n\"four\""));
+    CHECK(strcmp(json_member(recorded, "lr")->text, "0.1") == 0);
+    json_free(root);
+    free(path);
+}
+
+TEST(shorter_rows,
+     "a model with fewer positions takes the first ones, of weights and moments alike") {
+    setup();
+    char out[256];
+    strcpy(out, new_out("shorter"));
+    save(out, 7);
+    char *path = checkpoints_path(out, 7);
+    Config three = shape;
+    three.seq_len = 3;
+    GPT2 *other = gpt2_new(&three, 1, false, true);
+    Weights *weights = weights_open(path);
+    checkpoint_load(path, weights, other);
+    const Tensor *wpe = &other->table.tensors[1];
+    float got[24], want[24];
+    gpt2_read_weights(other, wpe, 0, got, 24);
+    gpt2_read_weights(model, &model->table.tensors[1], 0, want, 24);
+    CHECK(memcmp(got, want, sizeof got) == 0);
+    read_floats(got, device_at(other->m, OF_STATE, wpe->offset), OF_STATE, 24);
+    for (int i = 0; i < 24; i++) CHECK(got[i] == -want[i]);
+    weights_close(weights);
+    gpt2_free(other);
+    free(path);
+}
+
+TEST(every_byte,
+     "one flipped bit anywhere, a cut or lengthened file, a missing file: all are seen") {
+    setup();
+    char out[256];
+    strcpy(out, new_out("bits"));
+    save(out, 7);
+    char *path = checkpoints_path(out, 7);
+    static const char *const names[] = {"config.json",           "model.safetensors",
+                                        "optimizer.safetensors", "tokenizer.json",
+                                        "trainer_state.json",    "tokenizer_config.json"};
+    for (int n = 0; n < 6; n++) {
+        char file[512];
+        snprintf(file, sizeof file, "%s/%s", path, names[n]);
+        size_t bytes;
+        unsigned char *data = load(file, &bytes);
+        size_t stride = bytes > 4000 ? bytes / 400 : n == 4 ? 1 : 7; // the state file: every byte
+        for (size_t at = 0; at < bytes; at += stride) {
+            store_byte(file, at, data[at] ^ 1 << at % 8);
+            CHECK(!is_good(path), "%s: byte %zu", names[n], at);
+            store_byte(file, at, data[at]);
+        }
+        store(file, data, bytes - 1);
+        CHECK(!is_good(path), "%s cut", names[n]);
+        store(file, (unsigned char *)"", 0);
+        CHECK(!is_good(path), "%s empty", names[n]);
+        unlink(file);
+        CHECK(!is_good(path), "%s missing", names[n]);
+        data[bytes] = '\n';
+        store(file, data, bytes + 1);
+        CHECK(!is_good(path), "%s longer", names[n]);
+        store(file, data, bytes);
+        CHECK(is_good(path), "%s restored", names[n]);
+        free(data);
+    }
+    free(path);
+}
+
+/* Exits with 9 unless the newest good checkpoint is that of `step`. */
+static void expect_newest(const char *out, int64_t step) {
+    char *path = checkpoints_newest_good(out), *want = checkpoints_path(out, step);
+    if (!path || strcmp(path, want) != 0) _exit(9);
+    free(path);
+    free(want);
+}
+
+TEST(newest_good, "the newest good checkpoint is found below damaged ones and strange names") {
+    setup();
+    char out[256], file[512];
+    strcpy(out, new_out("newest"));
+    CHECK(!checkpoints_any(out) && !checkpoints_newest_good(out) &&
+          !checkpoints_newest_good("/nowhere"));
+    save(out, 5), save(out, 20), save(out, 100);
+    mkdir(in_folder("newest/step_00000300.tmp"), 0777);
+    mkdir(in_folder("newest/step_400"), 0777);
+    mkdir(in_folder("newest/step_000000500"), 0777);
+    mkdir(in_folder("newest/step_0000600x"), 0777);
+    char *newest = checkpoints_newest_good(out), *want = checkpoints_path(out, 100);
+    CHECK(newest && strcmp(newest, want) == 0);
+    free(newest);
+
+    snprintf(file, sizeof file, "%s/optimizer.safetensors", want);
+    CHECK(truncate(file, 1000) == 0);
+    free(want);
+    CHECK_FATAL(0, "is damaged", expect_newest(out, 20)); // a warning, and the one before it
+
+    checkpoints_set_aside(out, 20);
+    CHECK(access(in_folder("newest/step_00000100.aside"), F_OK) == 0);
+    CHECK(access(in_folder("newest/step_00000300.tmp"), F_OK) != 0, "unfinished ones go");
+    CHECK(access(in_folder("newest/step_00000020"), F_OK) == 0);
+    save(out, 100);
+    checkpoints_set_aside(out, 20);
+    CHECK(access(in_folder("newest/step_00000100.aside2"), F_OK) == 0, "nothing is overwritten");
+}
+
+TEST(keep, "the newest K stay; what this program did not write stays, too") {
+    setup();
+    char out[256];
+    strcpy(out, new_out("keep"));
+    for (int step = 1; step <= 5; step++) save(out, step);
+    checkpoints_keep(out, 0);
+    CHECK(access(in_folder("keep/step_00000001"), F_OK) == 0, "0 keeps all");
+    store(in_folder("keep/step_00000002/notes.txt"), (unsigned char *)"mine", 4);
+    checkpoints_keep(out, 2);
+    CHECK(access(in_folder("keep/step_00000001"), F_OK) != 0);
+    CHECK(access(in_folder("keep/step_00000002/notes.txt"), F_OK) == 0);
+    CHECK(is_good(in_folder("keep/step_00000002")), "not half removed");
+    CHECK(access(in_folder("keep/step_00000003"), F_OK) != 0);
+    CHECK(is_good(in_folder("keep/step_00000004")) && is_good(in_folder("keep/step_00000005")));
+    checkpoints_remove(out);
+    CHECK(access(in_folder("keep/step_00000005"), F_OK) != 0);
+    CHECK(access(in_folder("keep/step_00000002/notes.txt"), F_OK) == 0);
+}
+
+enum { MASKED = 64 };
+
+/* Saves step 2 and keeps one, in a process whose at-th file call misbehaves. Returns its exit code, or 128
+ * + the signal that killed it; 0 when there were fewer calls, MASKED when it succeeded all the same. */
+static int save_with_fault(const char *out, long at, FaultKind kind) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(open("/dev/null", O_WRONLY), 2);
+        faults_arm(at, kind);
+        save(out, 2);
+        checkpoints_keep(out, 1);
+        _exit(faults_calls < at ? 0 : MASKED);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* The step of the newest good checkpoint, or -1. */
+static long newest_step(const char *out) {
+    char *path = checkpoints_newest_good(out);
+    long step = path ? strtol(strrchr(path, '_') + 1, NULL, 10) : -1;
+    free(path);
+    return step;
+}
+
+TEST(nth_call_fails,
+     "whichever file call of a save fails: one exit code, and a good checkpoint is there") {
+    setup();
+    char out[256];
+    strcpy(out, new_out("nth"));
+    char unfinished[300];
+    snprintf(unfinished, sizeof unfinished, "%s/step_00000002.tmp", out);
+    for (FaultKind kind = FAULT_IO; kind <= FAULT_SHORT_WRITE; kind++) {
+        int code = MASKED;
+        for (long at = 1; code != 0; at++) {
+            save(out, 1);
+            code = save_with_fault(out, at, kind);
+            long step = newest_step(out);
+            CHECK(step == 1 || step == 2, "%s at call %ld: newest is %ld", fault_names[kind], at,
+                  step);
+            bool failed = code == (kind == FAULT_KILL ? 137 : EXIT_RUNTIME);
+            CHECK(failed || code == 0 || code == MASKED, "%s at call %ld: exit %d",
+                  fault_names[kind], at, code);
+            CHECK(failed || step == 2, "%s at call %ld", fault_names[kind], at);
+            if (kind != FAULT_KILL)
+                CHECK(access(unfinished, F_OK) != 0, "%s at %ld leaves nothing", fault_names[kind],
+                      at);
+            files_remove(out);
+            mkdir(out, 0777);
+        }
+    }
+}
+
+TEST(unwritable, "read-only, missing and vanished output directories are one line, exit 1") {
+    setup();
+    CHECK_FATAL(EXIT_RUNTIME, "cannot make the directory: No such file",
+                save(in_folder("gone"), 1));
+    store(in_folder("plain"), (unsigned char *)"x", 1);
+    CHECK_FATAL(EXIT_RUNTIME, "cannot make the directory: Not a directory",
+                save(in_folder("plain"), 1));
+    char out[256];
+    strcpy(out, new_out("readonly"));
+    save(out, 1);
+    chmod(out, 0555);
+    if (access(out, W_OK) == 0) {
+        chmod(out, 0777);
+        SKIP("root may write everywhere");
+    }
+    CHECK_FATAL(EXIT_RUNTIME, "cannot make the directory: Permission denied", save(out, 2));
+    chmod(out, 0777);
+    CHECK(newest_step(out) == 1);
+}
+
+int main(int argc, char **argv) {
+    int code = test_main(argc, argv);
+    gpt2_free(model);
+    return code;
+}
