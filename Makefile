@@ -45,14 +45,16 @@ Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s%s\n' $(1) $(2))
 
 # ---- targets ------------------------------------------------------------------------------------
-.PHONY: all help run setup test test_gpt2 mutate lint bench clean FORCE
+.PHONY: all help run setup test test_gpt2 test_gpt2cu mutate lint bench clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 all: train_gpt2
 
+include dev/cuda.mk # train_gpt2cu, train_gpt2emu and their tests
+
 help: ## what can be made
-	@sed -n 's/^\([a-z_0-9]*\):.*## \(.*\)/  make \1@\2/p' Makefile | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z_0-9]*\):.*## \(.*\)/  make \1@\2/p' Makefile dev/cuda.mk | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
 
 run: train_gpt2 ## build, then train the tiny model on the built-in text and let it speak
 	$(Q)./train_gpt2

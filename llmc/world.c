@@ -34,6 +34,8 @@ World world_open(int *argc, char ***argv) {
 
 int world_size(void) { return world.size; }
 
+int world_rank(void) { return world.rank; }
+
 #ifdef CPU_COUNT
 int world_cores(void) {
     cpu_set_t mine, all;

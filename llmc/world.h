@@ -23,8 +23,9 @@ World world_open(int *argc, char ***argv);
  */
 void world_close(void);
 
-/* How many ranks there are; 1 before world_open. */
+/* How many ranks there are, 1 before world_open; and which of them this is. */
 int world_size(void);
+int world_rank(void);
 
 /* This rank's share of the cores that its machine gives to the ranks there, at least 1. A launcher
  * may bind each rank to cores of its own, or all to the same ones, or not at all. */

@@ -1,0 +1,88 @@
+/* gelu.cuh: GELU in its tanh form (Hendrycks and Gimpel 2016), and what else may follow a matmul: bias
+ * and residual. These kernels stand in where cuBLASLt's epilogues are not offered (matmul.cuh). */
+#ifndef LLMC_CUDA_GELU_CUH
+#define LLMC_CUDA_GELU_CUH
+
+#include "pack.cuh"
+
+#define GELU_SCALE 0.7978845608028654f // sqrt(2/pi)
+#define GELU_CUBIC 0.044715f
+
+__device__ inline float gelu(float x) {
+    return 0.5f * x * (1.0f + tanhf(GELU_SCALE * (x + GELU_CUBIC * x * x * x)));
+}
+
+/* d gelu(x) / dx = (1 + tanh u)/2 + x/2 (1 - tanh^2 u) du/dx */
+__device__ inline float gelu_gradient(float x) {
+    float t = tanhf(GELU_SCALE * (x + GELU_CUBIC * x * x * x));
+    return 0.5f * (1.0f + t) +
+           0.5f * x * (1.0f - t * t) * GELU_SCALE * (1.0f + 3.0f * GELU_CUBIC * x * x);
+}
+
+/* out = gelu(pre); both (count). A thread takes PACK elements. */
+__global__ void gelu_forward_kernel(Act *out, const Act *pre, size_t count) {
+    size_t at = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * PACK;
+    if (at >= count) return;
+    int valid = count - at < PACK ? (int)(count - at) : PACK;
+    float x[PACK];
+    load(x, pre + at, valid);
+#pragma unroll
+    for (int i = 0; i < PACK; i++) x[i] = gelu(x[i]);
+    store(out + at, x, valid);
+}
+
+/* dx *= gelu'(pre); both (count). */
+__global__ void gelu_backward_kernel(Act *dx, const Act *pre, size_t count) {
+    size_t at = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * PACK;
+    if (at >= count) return;
+    int valid = count - at < PACK ? (int)(count - at) : PACK;
+    float d[PACK], x[PACK];
+    load(d, dx + at, valid);
+    load(x, pre + at, valid);
+#pragma unroll
+    for (int i = 0; i < PACK; i++) d[i] *= gelu_gradient(x[i]);
+    store(dx + at, d, valid);
+}
+
+/* out += bias, row by row. out (N,O); bias (O). blockIdx.y is the row. */
+__global__ void add_bias_kernel(Act *out, const Param *bias, int O) {
+    int at = (blockIdx.x * blockDim.x + threadIdx.x) * PACK;
+    if (at >= O) return;
+    Act *row = out + (size_t)blockIdx.y * O;
+    float x[PACK], b[PACK];
+    load(x, row + at, O - at);
+    load(b, bias + at, O - at);
+#pragma unroll
+    for (int i = 0; i < PACK; i++) x[i] += b[i];
+    store(row + at, x, O - at);
+}
+
+// ---- launchers ----------------------------------------------------------------------------------
+
+constexpr int ELEMENTWISE_THREADS = 256;
+
+/* Blocks for `count` elements at PACK a thread. */
+static inline unsigned elementwise_blocks(size_t count) {
+    size_t per_block = (size_t)ELEMENTWISE_THREADS * PACK;
+    return (unsigned)((count + per_block - 1) / per_block);
+}
+
+static void gelu_forward(Act *out, const Act *pre, size_t count) {
+    LAUNCH(gelu_forward_kernel, elementwise_blocks(count), ELEMENTWISE_THREADS, 0, out, pre, count);
+}
+
+static void gelu_backward(Act *dx, const Act *pre, size_t count) {
+    LAUNCH(gelu_backward_kernel, elementwise_blocks(count), ELEMENTWISE_THREADS, 0, dx, pre, count);
+}
+
+constexpr int GRID_Y_MAX = 65535;
+
+static void add_bias(Act *out, const Param *bias, int N, int O) {
+    for (int first = 0; first < N; first += GRID_Y_MAX) {
+        int rows = N - first < GRID_Y_MAX ? N - first : GRID_Y_MAX;
+        dim3 grid(elementwise_blocks((size_t)O), (unsigned)rows);
+        LAUNCH(add_bias_kernel, grid, ELEMENTWISE_THREADS, 0, out + (size_t)first * O, bias, O);
+    }
+}
+
+#endif

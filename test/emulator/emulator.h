@@ -1,0 +1,85 @@
+/* emulator.h: what the stand-in headers and the tests ask of the engine that runs kernels on a CPU.
+ *
+ * One block runs at a time, each of its threads on a fiber of its own. A thread runs until it reaches
+ * a barrier or a warp collective; which thread runs next is decided by the order (forward, reversed,
+ * random), so that whatever depends on luck fails in one of them. What a GPU would leave undefined is
+ * a fault here: one line on stderr that names kernel, block and thread, and exit code 70.
+ *
+ * Environment, read at every launch:
+ *   EMULATOR_ORDER    forward (default), reversed, random or random:SEED
+ *   EMULATOR_DEVICES  how many devices there seem to be (8); EMULATOR_MEMORY: bytes on each (16e9)
+ *   EMULATOR_REFUSE   epilogues: cuBLASLt offers none, as on hardware that does not fuse them
+ *   EMULATOR_KERNELS  a file to which the names of all kernels that ran are appended at exit
+ * Next: engine.cpp (threads), runtime.cpp (memory and streams). */
+#ifndef EMULATOR_H
+#define EMULATOR_H
+
+#include <functional>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FAULT_EXIT = 70, WARP_SIZE = 32, BLOCK_THREADS_MAX = 1024, SHARED_BYTES_MAX = 101376 };
+
+enum class Order { FORWARD, REVERSED, RANDOM };
+Order emulator_order();
+
+/* A pseudo-random number below `limit`, from EMULATOR_ORDER's seed. */
+uint32_t emulator_random(uint32_t limit);
+
+/* Reports what a GPU would leave undefined and ends the process. */
+[[noreturn]] void emulator_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Where in the source a thread waits. */
+struct Site {
+    const char *file;
+    int line;
+};
+
+/* Runs `thread` once for every thread of every block of the grid, at once. */
+struct Grid {
+    unsigned blocks[3], threads[3];
+    size_t shared_bytes; // dynamic
+};
+void emulator_run(const char *kernel, const Grid &grid, const std::function<void()> &thread);
+bool emulator_in_kernel();
+
+/* __syncthreads(). */
+void emulator_barrier(Site site);
+
+/* A warp collective: waits until all live lanes of `mask` have come to the same one, then `run` is called
+ * once with every lane's data (NULL for lanes that take no part). whole_warp: no lane may be missing. */
+struct Collective {
+    const char *name;
+    void (*run)(void *data[WARP_SIZE]);
+    uint32_t mask;
+    bool whole_warp;
+    Site site;
+    void *data;
+};
+void emulator_collective(Collective *collective);
+
+/* The exchange behind shuffles and votes: every lane gives `value`; on return values[] holds those of
+ * the lanes in the returned set. */
+uint32_t emulator_exchange(const char *name, uint32_t mask, Site site, uint64_t value,
+                           uint64_t values[WARP_SIZE]);
+
+/* Dynamic shared memory of the running block, and whether an address is shared at all. */
+unsigned char *emulator_shared();
+bool emulator_is_shared(const void *address, size_t bytes);
+
+/* cp.async: `read` of `size` bytes are copied and the rest zeroed, no sooner than the wait. */
+void emulator_copy_async(void *shared, const void *global, size_t size, size_t read);
+void emulator_copy_commit();
+void emulator_copy_wait(int newest_left);
+
+/* Bytes that show: NaN as float, double and bf16, -1 as an integer. */
+void emulator_poison(void *memory, size_t bytes);
+
+/* Says which allocation an address is in or near; used when a fault is reported (runtime.cpp). */
+void emulator_describe(const void *address, char *text, size_t size);
+
+/* Appends work to a stream (runtime.cpp): the stand-ins of cuBLASLt and NCCL use it. */
+struct CUstream_st;
+void emulator_enqueue(CUstream_st *stream, std::function<void()> work);
+
+#endif

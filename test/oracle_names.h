@@ -1,0 +1,33 @@
+/* oracle_names.h: put before every file of llmc/cpu/ when it is compiled as the oracle of another
+ * backend's tests, so that both fit one program (oracle.h). */
+#define backend_open oracle_backend_open
+#define backend_name oracle_backend_name
+#define backend_peak_flops oracle_backend_peak_flops
+#define element_size oracle_element_size
+#define device_alloc oracle_device_alloc
+#define device_free oracle_device_free
+#define write_floats oracle_write_floats
+#define write_ids oracle_write_ids
+#define read_floats oracle_read_floats
+#define read_stats oracle_read_stats
+#define embedding_forward oracle_embedding_forward
+#define embedding_backward oracle_embedding_backward
+#define layernorm_forward oracle_layernorm_forward
+#define layernorm_backward oracle_layernorm_backward
+#define linear_forward oracle_linear_forward
+#define linear_gelu_forward oracle_linear_gelu_forward
+#define linear_backward_input oracle_linear_backward_input
+#define linear_backward_weight oracle_linear_backward_weight
+#define attention_forward oracle_attention_forward
+#define attention_backward oracle_attention_backward
+#define attention_decode oracle_attention_decode
+#define classifier_chunk oracle_classifier_chunk
+#define classifier oracle_classifier
+#define gradient_square_sums oracle_gradient_square_sums
+#define adamw_update oracle_adamw_update
+#define gradient_zero oracle_gradient_zero
+#define reduction_open oracle_reduction_open
+#define reduction_close oracle_reduction_close
+#define reduction_bytes oracle_reduction_bytes
+#define reduction_ready oracle_reduction_ready
+#define reduction_finish oracle_reduction_finish
