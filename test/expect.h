@@ -76,6 +76,8 @@ void expect_tensor(Expectations *e, const char *tensor, const real *got, size_t 
                    Operation operation, double factor);
 void expect_doubles(Expectations *e, const char *tensor, const double *got, size_t count,
                     Operation operation);
+/* Marks the rest of the file as used: for a test that needs only part of what another compares. */
+void expect_rest(Expectations *e);
 /* Fails the test when a tensor of the file was not used. */
 void expect_close(Expectations *e);
 

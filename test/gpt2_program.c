@@ -129,7 +129,8 @@ static double norm(const GPT2 *model) {
     return sqrt(sum);
 }
 
-static void check_update(GPT2 *model, const Rows *rows, const unsigned char *text, int step,
+/* Returns whether the update was clipped. */
+static bool check_update(GPT2 *model, const Rows *rows, const unsigned char *text, int step,
                          const char *record) {
     real losses[ROWS * T];
     Load l = load(rows, text, (uint64_t)step * ROWS, ROWS);
@@ -145,7 +146,8 @@ static void check_update(GPT2 *model, const Rows *rows, const unsigned char *tex
     CHECK_NEAR(field(record, "tokens"), l.valid, 0);
     CHECK_NEAR(field(record, "lr"), rate, 1e-17);
     CHECK_NEAR(field(record, "loss"), loss, 1e-5 * loss);
-    CHECK_NEAR(field(record, "norm"), size, 2e-5 * size);
+    CHECK_NEAR(field(record, "norm"), size, 2e-5 * size); // before clipping
+    return size > optimizer.clip;
 }
 
 static void check_validation(GPT2 *model, const Rows *rows, const unsigned char *text, int step,
@@ -167,14 +169,16 @@ static void check_run(const char *name, const Stream *stream, const unsigned cha
     GPT2 *model = gpt2_new(&shape, ROWS, false, true);
     gpt2_init(model, 42);
     FILE *updates = open_metrics(name), *validations = open_metrics(name);
+    int clipped = 0;
     for (int step = 0; step < STEPS; step++) {
         const char *record = next_record(validations, "val");
         CHECK(record, "%s: no validation after %d updates", name, step);
         if (record) check_validation(model, &in_order, text, step, record);
         record = next_record(updates, "train");
         CHECK(record, "%s: no record of step %d", name, step);
-        if (record) check_update(model, &rows, text, step, record);
+        if (record) clipped += check_update(model, &rows, text, step, record);
     }
+    CHECK(clipped > 0 && clipped < STEPS, "%d of %d updates were clipped", clipped, STEPS);
     const char *last = next_record(validations, "val");
     CHECK(last, "%s: no validation at the end", name);
     if (last) check_validation(model, &in_order, text, STEPS, last);

@@ -26,8 +26,8 @@ void tiny_unit(GPT2 *model, real *losses, const TinyBatch *batch, int first, int
 /* Compares every gradient tensor (or another packed buffer) with the file's, padding with zero. */
 void tiny_expect(Expectations *e, const GPT2 *model, const real *packed, Operation operation);
 
-/* The largest difference of any gradient from the file's, without judging it. Uses all tensors. */
-double tiny_distance(Expectations *e, const GPT2 *model, const real *packed);
+/* The largest difference between two packed buffers of models like this one; NaN where one is NaN. */
+double tiny_difference(const GPT2 *model, const real *a, const real *b);
 
 /* Global norm of the model's gradients, as an update takes it. */
 double tiny_norm(const GPT2 *model);
