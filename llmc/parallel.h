@@ -9,11 +9,18 @@
 #include <omp.h>
 #define PARALLEL_FOR _Pragma("omp parallel for schedule(static)")
 #define SIMD_FOR _Pragma("omp simd")
+/* The same, shared out only where it is worth the threads' meeting (some microseconds, more on a busy
+ * machine); and one for iterations of unequal cost, in shrinking pieces. */
+#define PRAGMA(text) _Pragma(#text)
+#define PARALLEL_FOR_IF(worth) PRAGMA(omp parallel for schedule(static) if (worth))
+#define PARALLEL_TASKS_IF(worth) PRAGMA(omp parallel for schedule(guided) if (worth))
 #else
 static inline int omp_get_max_threads(void) { return 1; }
 static inline int omp_get_thread_num(void) { return 0; }
 static inline int omp_get_num_threads(void) { return 1; }
 #define PARALLEL_FOR
+#define PARALLEL_FOR_IF(worth)
+#define PARALLEL_TASKS_IF(worth)
 #define SIMD_FOR
 #endif
 

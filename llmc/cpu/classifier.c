@@ -102,8 +102,10 @@ void classifier(Stat *losses, Act *dx, Grad *dwte, Act *logits, const Act *x, co
                         .b = {.at = wte, .row = 1, .column = (size_t)C},
                         .c = logits,
                         .c_stride = (size_t)Vp});
-        PARALLEL_FOR for (int n = 0; n < rows; n++) losses[first + n] = finish_row(
-            logits + (size_t)n * (size_t)Vp, targets[first + n], scale, (size_t)V, dx != NULL);
+        PARALLEL_FOR_IF((size_t)rows * (size_t)V > 1 << 12)
+        for (int n = 0; n < rows; n++)
+            losses[first + n] = finish_row(logits + (size_t)n * (size_t)Vp, targets[first + n],
+                                           scale, (size_t)V, dx != NULL);
         if (dx)
             backward(dx + (size_t)first * (size_t)C, dwte, logits, chunk_x, wte, (size_t)rows,
                      (size_t)C, (size_t)V, (size_t)Vp, accumulate || first > 0);

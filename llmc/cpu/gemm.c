@@ -17,22 +17,17 @@
 
 /* Rows of a that are packed at once. More: b is packed less often, each time for more rows. Fewer:
  * a stays in L2, and more tasks can be shared out. */
-#ifndef ROW_BLOCK
 #define ROW_BLOCK 512
-#endif
 #define ROW_BLOCK_LEAST 32
 
 /* Depth of a that is packed at once, a multiple of GEMM_DEPTH: c is loaded and stored once for
  * each, and again, but in L2, for every GEMM_DEPTH. */
-#ifndef DEPTH_PASS
-#define DEPTH_PASS (4 * GEMM_DEPTH)
-#endif
+#define DEPTH_PASS (2 * GEMM_DEPTH)
 
-#ifdef _OPENMP
-#define PARALLEL_TASKS _Pragma("omp parallel for schedule(guided)")
-#else
-#define PARALLEL_TASKS
-#endif
+/* Multiply-adds that take one thread longer than it takes several to meet. */
+#define WORTH_SHARING ((size_t)1 << 19)
+
+enum { CHUNKS = GEMM_DEPTH / CHUNK };
 
 /* What a thread keeps between products. */
 typedef struct {
@@ -98,24 +93,56 @@ static void edge_tile(size_t rows, size_t columns, TILE_ARGUMENTS) {
     for (size_t i = 0; start && i < rows; i++)
         memcpy(beside + i * TILE_COLUMNS, start + i * stride, columns * sizeof(real));
     tiles[rows - 1][blocks(columns, VEC) - 1](depth, a, b, beside, start ? beside : NULL,
-                                              TILE_COLUMNS);
+                                              TILE_COLUMNS, ahead);
     for (size_t i = 0; i < rows; i++)
         memcpy(c + i * stride, beside + i * TILE_COLUMNS, columns * sizeof(real));
 }
 
-/* Block of b (packed) with all row panels of the block of a, for `depth` steps from k. */
+/* The part of b that a task packs for one block of the depth. */
+typedef struct {
+    const real *at;
+    size_t row, column; // as in Matrix
+    size_t depth, columns;
+} Block;
+
+static Block block_of_b(const Pass *pass, size_t k, size_t column) {
+    const Product *p = pass->product;
+    return (Block){.at = p->b.at + k * p->b.row + column * p->b.column,
+                   .row = p->b.row,
+                   .column = p->b.column,
+                   .depth = least(GEMM_DEPTH, pass->end_k - k),
+                   .columns = least(TILE_COLUMNS, p->columns - column)};
+}
+
+/* What the panel-th tile asks for ahead: its share of the block that will be packed next. */
+static Ahead ahead_of(const Block *next, size_t panel) {
+    if (next->row == 1) { // rows of b lie along the depth: TILE_VECS of them, CHUNK by CHUNK
+        if ((panel + 1) * TILE_VECS <= next->columns)
+            return (Ahead){next->at + panel * TILE_VECS * next->column, CHUNK, next->column};
+    } else if (panel * CHUNKS < next->depth) { // CHUNKS times TILE_VECS vectors
+        return (Ahead){next->at + panel * CHUNKS * next->row, next->row, VEC};
+    }
+    return (Ahead){next->at, 0, 0}; // nothing more to fetch
+}
+
+/* A block of b (packed) with all row panels of the block of a, for `depth` steps from k; meanwhile
+ * the next block of b comes nearer. */
 static void block_product(const Pass *pass, size_t k, size_t depth, const real *a, const real *b,
-                          size_t first_row, size_t end_row, size_t column) {
+                          size_t first_row, size_t end_row, size_t column, const Block *next) {
     const Product *p = pass->product;
     size_t columns = least(TILE_COLUMNS, p->columns - column);
+    size_t panels = blocks(end_row - first_row, TILE_ROWS);
     const real *start = k == 0 ? p->start : p->c;
-    for (size_t row = first_row; row < end_row; row += TILE_ROWS, a += TILE_ROWS * depth) {
-        size_t rows = least(TILE_ROWS, end_row - row), at = row * p->c_stride + column;
+    for (size_t panel = 0; panel < panels; panel++, a += TILE_ROWS * depth) {
+        size_t row = first_row + panel * TILE_ROWS, rows = least(TILE_ROWS, end_row - row);
+        size_t at = row * p->c_stride + column;
         const real *tile_start = start ? start + at : NULL;
+        const Ahead ahead = ahead_of(next, panel);
         if (columns % VEC)
-            edge_tile(rows, columns, depth, a, b, p->c + at, tile_start, p->c_stride);
+            edge_tile(rows, columns, depth, a, b, p->c + at, tile_start, p->c_stride, &ahead);
         else
-            tiles[rows - 1][columns / VEC - 1](depth, a, b, p->c + at, tile_start, p->c_stride);
+            tiles[rows - 1][columns / VEC - 1](depth, a, b, p->c + at, tile_start, p->c_stride,
+                                               &ahead);
         if (k + depth == p->depth) finish_tile(p, row, column, rows, columns);
     }
 }
@@ -131,12 +158,16 @@ static void run_task(const Pass *pass, size_t task) {
         w->packed_block = block;
     }
     const real *a = w->a;
+    Block next = block_of_b(pass, pass->first_k, column);
     for (size_t k = pass->first_k; k < pass->end_k; k += GEMM_DEPTH) {
-        size_t depth = least(GEMM_DEPTH, pass->end_k - k);
-        pack_panels(w->b, TILE_COLUMNS, p->b.at + k * p->b.row + column * p->b.column, p->b.column,
-                    p->b.row, least(TILE_COLUMNS, p->columns - column), depth);
-        block_product(pass, k, depth, a, w->b, first_row, end_row, column);
-        a += pack_rounded(end_row - first_row, TILE_ROWS) * depth;
+        Block b = next;
+        pack_panels(w->b, TILE_COLUMNS, b.at, b.column, b.row, b.columns, b.depth);
+        if (k + GEMM_DEPTH < pass->end_k)
+            next = block_of_b(pass, k + GEMM_DEPTH, column);
+        else if (column + TILE_COLUMNS < p->columns)
+            next = block_of_b(pass, pass->first_k, column + TILE_COLUMNS);
+        block_product(pass, k, b.depth, a, w->b, first_row, end_row, column, &next);
+        a += pack_rounded(end_row - first_row, TILE_ROWS) * b.depth;
     }
 }
 
@@ -150,6 +181,7 @@ void gemm(const Product *p) {
     for (pass.first_k = 0; pass.first_k < p->depth; pass.first_k = pass.end_k) {
         pass.end_k = least(pass.first_k + DEPTH_PASS, p->depth);
         prepare_workspaces();
-        PARALLEL_TASKS for (size_t task = 0; task < pass.tasks; task++) run_task(&pass, task);
+        PARALLEL_TASKS_IF(p->rows * p->columns * (pass.end_k - pass.first_k) > WORTH_SHARING)
+        for (size_t task = 0; task < pass.tasks; task++) run_task(&pass, task);
     }
 }

@@ -53,7 +53,8 @@ void linear_backward_input(Act *dx, const Act *dout, const Param *w, const Act *
 /* dbias (+)= the sum over rows, in order; each task takes the columns of a cache line or four. */
 static void sum_rows(Grad *dbias, const Act *dout, int N, int O, bool accumulate) {
     enum { COLUMNS = 4 * VEC };
-    PARALLEL_FOR for (int first = 0; first < O; first += COLUMNS) {
+    PARALLEL_FOR_IF((size_t)N * (size_t)O > 1 << 15)
+    for (int first = 0; first < O; first += COLUMNS) {
         vec sum[4] = {{0}};
         size_t columns = (size_t)(O - first < COLUMNS ? O - first : COLUMNS);
         for (size_t n = 0; n < (size_t)N; n++)

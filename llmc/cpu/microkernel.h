@@ -22,45 +22,60 @@
 #define TILE_VECS 3
 #define TILE_COLUMNS (TILE_VECS * VEC)
 
-/* The first m rows and n vectors of a tile: c = start + the sum over k < depth of a[k] b[k], where
- * a and b are panels (pack.h) of TILE_ROWS and TILE_COLUMNS. start NULL counts as 0; it may be c.
- */
+/* Every CHUNK steps the kernel asks for TILE_VECS cache lines of c and TILE_VECS lines that will soon
+ * be packed, so that memory delivers while the units multiply. A few at a time: a core waits for at
+ * most a dozen lines or so at once, and the loads of a and b must get through between them. */
+#define CHUNK 16
+typedef struct {
+    const real *at;
+    size_t step, apart; // from a chunk's first line to the next chunk's; between lines of a chunk
+} Ahead;
+
+/* The first m rows and n vectors of a tile: c = start + the sum over k < depth of a[k] b[k], where a
+ * and b are panels (pack.h) of TILE_ROWS and TILE_COLUMNS. start NULL counts as 0; it may be c. */
 #define TILE_ARGUMENTS                                                                             \
-    size_t depth, const real *a, const real *b, real *c, const real *start, size_t stride
+    size_t depth, const real *a, const real *b, real *c, const real *start, size_t stride,         \
+        const Ahead *ahead
 static inline __attribute__((always_inline)) void tile(const int m, const int n, TILE_ARGUMENTS) {
     vec sum[TILE_ROWS][TILE_VECS];
-    UNROLL for (int i = 0; i < m; i++) {
-        __builtin_prefetch(c + (size_t)i * stride, 1); // c comes from memory while the loop runs
-        UNROLL for (int j = 0; j < n; j++) {
-            sum[i][j] = (vec){0};
-            __builtin_prefetch(c + (size_t)i * stride + (size_t)(j + 1) * VEC - 1, 1);
+    UNROLL for (int i = 0; i < m; i++) UNROLL for (int j = 0; j < n; j++) sum[i][j] = (vec){0};
+    const real *fetch_c = c, *fetch = ahead->at, *end = a + depth * TILE_ROWS;
+    const real *end_c = c + (size_t)m * stride;
+    while (a < end) {
+        for (int j = 0; fetch_c < end_c && j < n; j++) __builtin_prefetch(fetch_c + j * VEC, 1);
+        UNROLL for (int j = 0; j < TILE_VECS; j++)
+            __builtin_prefetch(fetch + (size_t)j * ahead->apart, 0, 2); // to L2
+        fetch_c += stride;
+        fetch += ahead->step;
+        const real *chunk_end = end - a < CHUNK * TILE_ROWS ? end : a + CHUNK * TILE_ROWS;
+        for (; a < chunk_end; a += TILE_ROWS, b += TILE_COLUMNS) {
+            vec row[TILE_VECS];
+            UNROLL for (int j = 0; j < n; j++) {
+                row[j] = vec_load(b + (size_t)j * VEC);
+                IN_REGISTER(row[j]);
+            }
+            UNROLL for (int i = 0; i < m; i++) {
+                vec element = vec_set1(a[i]);
+                IN_REGISTER(element);
+                UNROLL for (int j = 0; j < n; j++) sum[i][j] += element * row[j];
+            }
         }
     }
-    for (size_t k = 0; k < depth; k++, a += TILE_ROWS, b += TILE_COLUMNS) {
-        vec row[TILE_VECS];
-        UNROLL for (int j = 0; j < n; j++) {
-            row[j] = vec_load(b + (size_t)j * VEC);
-            IN_REGISTER(row[j]);
-        }
-        UNROLL for (int i = 0; i < m; i++) {
-            vec element = vec_set1(a[i]);
-            IN_REGISTER(element);
-            UNROLL for (int j = 0; j < n; j++) sum[i][j] += element * row[j];
-        }
-    }
-    UNROLL for (int i = 0; i < m; i++) {
-        UNROLL for (int j = 0; j < n; j++) {
-            size_t at = (size_t)i * stride + (size_t)j * VEC;
-            vec_store(c + at, start ? vec_load(start + at) + sum[i][j] : sum[i][j]);
-        }
-    }
+    // All of start before any of c: rows of c may lie a multiple of 4096 bytes apart, and then a load
+    // after a store to the row above waits for it.
+    UNROLL for (int i = 0; start && i < m; i++) UNROLL for (int j = 0; j < n; j++) sum[i][j] +=
+        vec_load(start + (size_t)i * stride + (size_t)j * VEC);
+    UNROLL for (int i = 0; i < m; i++, c += stride) UNROLL for (int j = 0; j < n; j++)
+        vec_store(c + (size_t)j * VEC, sum[i][j]);
 }
 
 // clang-format off
 /* One function for each size, so that the compiler sees constants. */
 typedef void Tile(TILE_ARGUMENTS);
 #define TILE(m, n)                                                                                 \
-    static void tile_##m##x##n(TILE_ARGUMENTS) { tile(m, n, depth, a, b, c, start, stride); }
+    static void tile_##m##x##n(TILE_ARGUMENTS) {                                         \
+        tile(m, n, depth, a, b, c, start, stride, ahead);                                          \
+    }
 #define TILES(m) TILE(m, 1) TILE(m, 2) TILE(m, 3)
 TILES(1) TILES(2) TILES(3) TILES(4)
 #if TILE_ROWS == 8
