@@ -45,7 +45,7 @@ Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s%s\n' $(1) $(2))
 
 # ---- targets ------------------------------------------------------------------------------------
-.PHONY: all help run setup test test_gpt2 test_gpt2cu mutate lint bench clean FORCE
+.PHONY: all help run setup test test_gpt2 test_gpt2cu mutate soak lint bench clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -70,6 +70,9 @@ test_gpt2: $(reference) ## check gradients, optimizer and schedule against recor
 
 mutate: ## show that these tests fail for each of a list of small wrongs in the code
 	$(Q)sh dev/mutate.sh
+
+soak: train_gpt2 $(BUILD)/train_gpt2_alone ## kill a run 1,000 times, and resume it each time (minutes)
+	$(Q)BUILD=$(BUILD) SOAK=1 sh test/cli_resume.sh
 
 lint: ## includes point one way; formatting; no fast-math
 	$(Q)sh dev/lint.sh

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Options that say what is computed. One that is given must be what it was. (The shape is compared with
  * the weights, in plan.c.) */
@@ -21,6 +22,13 @@ static const char *const same_run[] = {"shuffle",      "seed",     "total-batch"
 
 static bool is_word(const char *resume, const char *word) { return strcmp(resume, word) == 0; }
 
+/* A copy of a path, without slashes at its end. */
+static char *without_slashes(const char *path) {
+    char *copy = memory_string(path);
+    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--) copy[n - 1] = '\0';
+    return copy;
+}
+
 /* Rank 0: the checkpoint to go on from, or NULL. */
 static char *find(const Settings *s) {
     char problem[CHECKPOINT_PROBLEM];
@@ -28,7 +36,7 @@ static char *find(const Settings *s) {
     if (!must && !is_word(s->resume, "auto")) {
         if (!checkpoint_verify(s->resume, problem))
             fatal(EXIT_INPUT, "--resume %s: no good checkpoint: %s", s->resume, problem);
-        return memory_string(s->resume);
+        return without_slashes(s->resume);
     }
     if (!s->out)
         fatal(EXIT_USAGE, "--resume %s needs --out, the directory of the run to go on with",
@@ -54,12 +62,18 @@ static char *share(char *path) {
 /* The directory that a checkpoint stands in. */
 static char *parent_of(const char *path) {
     char *parent = memory_string(path);
-    size_t n = strlen(parent);
-    while (n > 1 && parent[n - 1] == '/') parent[--n] = '\0';
     char *slash = strrchr(parent, '/');
-    if (!slash) return strcpy(parent, n ? "." : "");
-    slash[slash == parent] = '\0';
+    if (slash)
+        slash[slash == parent] = '\0';
+    else
+        strcpy(parent, "."); // a name has at least one character
     return parent;
+}
+
+/* Whether two paths lead to one directory. */
+static bool is_same_directory(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -87,7 +101,7 @@ Resume resume_open(Settings *s, const World *world) {
     if (!resume.path) return resume;
     resume.state = checkpoint_state(resume.path, &resume.at);
     char *parent = parent_of(resume.path);
-    resume.same_out = !s->out || strcmp(s->out, parent) == 0;
+    resume.same_out = !s->out || is_same_directory(s->out, parent);
     if (!s->out) s->out = memory_string(parent);
     free(parent);
     options_adopt(s, recorded, (void *)resume.state);
