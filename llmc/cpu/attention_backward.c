@@ -15,8 +15,9 @@
 
 /* One head's sizes and its working memory. */
 typedef struct {
-    int T, hs, width;      // width: hs up to whole tiles
-    real *k, *v, *dk, *dv; // (padded,width), padded: T up to whole blocks
+    int T, hs;
+    int padded, width;     // T and hs up to whole tiles
+    real *k, *v, *dk, *dv; // (padded,width)
     real *q, *dout, *dq;   // (BLOCK,width) of the block; q over sqrt(hs)
     real *q_columns;       // (width,BLOCK) the same transposed
     real *dout_columns;    // (width,BLOCK)
@@ -25,24 +26,24 @@ typedef struct {
 } Head;
 
 static size_t head_reals(int T, int hs) {
-    size_t width = (size_t)round_up(hs, TILE_COLS), padded = (size_t)round_up(T, BLOCK);
+    size_t padded = (size_t)round_up(T, TILE_ROWS), width = (size_t)round_up(hs, TILE_COLS);
     return 4 * padded * width + 5 * BLOCK * width + 2 * PANEL * BLOCK + 2 * BLOCK;
 }
 
 static Head head_in(real *memory, int T, int hs) {
-    Head head = {.T = T, .hs = hs, .width = round_up(hs, TILE_COLS)};
-    size_t padded = (size_t)round_up(T, BLOCK), matrix = padded * (size_t)head.width;
-    size_t block = BLOCK * (size_t)head.width;
+    Head head = {.T = T, .hs = hs};
+    head.padded = round_up(T, TILE_ROWS), head.width = round_up(hs, TILE_COLS);
+    const size_t width = (size_t)head.width, matrix = (size_t)head.padded * width;
     head.k = memory;
     head.v = head.k + matrix;
     head.dk = head.v + matrix;
     head.dv = head.dk + matrix;
     head.q = head.dv + matrix;
-    head.dout = head.q + block;
-    head.dq = head.dout + block;
-    head.q_columns = head.dq + block;
-    head.dout_columns = head.q_columns + block;
-    head.p = head.dout_columns + block;
+    head.dout = head.q + BLOCK * width;
+    head.dq = head.dout + BLOCK * width;
+    head.q_columns = head.dq + BLOCK * width;
+    head.dout_columns = head.q_columns + BLOCK * width;
+    head.p = head.dout_columns + BLOCK * width;
     head.dx = head.p + PANEL * BLOCK;
     head.lse = head.dx + PANEL * BLOCK;
     head.D = head.lse + BLOCK;
@@ -97,8 +98,8 @@ static void pack_block(const Head *head, const real *q, const real *dout, const 
 /* The pointers are to the head's parts of the row's first token. */
 static void head_backward(const Head *head, real *dqkv, const real *dout, const real *out,
                           const real *lse, const real *qkv, size_t C) {
-    const int T = head->T, hs = head->hs, width = head->width, padded = round_up(T, BLOCK);
-    const size_t stride = 3 * C, matrix = (size_t)padded * width;
+    const int T = head->T, hs = head->hs, width = head->width, padded = head->padded;
+    const size_t stride = 3 * C, matrix = (size_t)padded * (size_t)width;
     pack_rows(head->k, qkv + C, stride, T, padded, hs, width, 1);
     pack_rows(head->v, qkv + 2 * C, stride, T, padded, hs, width, 1);
     memset(head->dk, 0, matrix * sizeof(real));
@@ -123,8 +124,9 @@ void attention_backward(real *dqkv, const real *dout, const real *out, const rea
     PARALLEL_FOR
     for (int task = 0; task < B * NH; task++) {
         Head head = head_in(memory + (size_t)omp_get_thread_num() * reals, T, hs);
-        size_t at = (size_t)(task / NH) * T * C + (size_t)(task % NH) * hs;
-        size_t at3 = (size_t)(task / NH) * T * C * 3 + (size_t)(task % NH) * hs;
-        head_backward(&head, dqkv + at3, dout + at, out + at, lse + (size_t)task * T, qkv + at3, C);
+        size_t row = (size_t)(task / NH) * (size_t)T, column = (size_t)(task % NH) * (size_t)hs;
+        size_t at = row * C + column, at3 = 3 * row * C + column;
+        head_backward(&head, dqkv + at3, dout + at, out + at, lse + (size_t)task * T, qkv + at3,
+                      (size_t)C);
     }
 }

@@ -8,8 +8,9 @@
 
 /* One head's sizes and its working memory. */
 typedef struct {
-    int T, hs, width;  // width: hs up to whole tiles
-    real *k, *v;       // (padded,width), padded: T up to whole blocks
+    int T, hs;
+    int padded, width; // T and hs up to whole tiles
+    real *k, *v;       // (padded,width)
     real *q;           // (width,BLOCK) the block's queries over sqrt(hs), transposed
     real *strip;       // (padded,BLOCK) scores, then e^(score - max)
     real *sum;         // (BLOCK,width) those times v, before the division by their total
@@ -17,27 +18,26 @@ typedef struct {
 } Head;
 
 static size_t head_reals(int T, int hs) {
-    size_t width = (size_t)round_up(hs, TILE_COLS), padded = (size_t)round_up(T, BLOCK);
+    size_t padded = (size_t)round_up(T, TILE_ROWS), width = (size_t)round_up(hs, TILE_COLS);
     return padded * (2 * width + BLOCK) + BLOCK * (2 * width + 2);
 }
 
 static Head head_in(real *memory, int T, int hs) {
-    Head head = {.T = T, .hs = hs, .width = round_up(hs, TILE_COLS)};
-    size_t padded = (size_t)round_up(T, BLOCK), matrix = padded * (size_t)head.width;
-    size_t block = BLOCK * (size_t)head.width;
+    Head head = {.T = T, .hs = hs};
+    head.padded = round_up(T, TILE_ROWS), head.width = round_up(hs, TILE_COLS);
+    const size_t width = (size_t)head.width, matrix = (size_t)head.padded * width;
     head.k = memory;
     head.v = head.k + matrix;
     head.q = head.v + matrix;
-    head.sum = head.q + block;
-    head.max = head.sum + block;
+    head.sum = head.q + BLOCK * width;
+    head.max = head.sum + BLOCK * width;
     head.total = head.max + BLOCK;
     head.strip = head.total + BLOCK;
     return head;
 }
 
-/* The largest of each query's scores, over the keys first .. end of which it may see all up to
- * itself; scores of the future become -Inf. Then e^(score - max) in their place, and their total.
- */
+/* For the VEC queries from t0 + t, one a lane: the scores in the strip become e^(score - max), those
+ * of the future 0; max and total are kept. */
 static void softmax_of_lanes(const Head *head, int t0, int t) {
     static const real lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const int first = t0 + t, end = smaller(first + VEC, head->T);
@@ -82,9 +82,9 @@ static void block_forward(const Head *head, int t0, int queries, real *out, size
 /* q, k and v are the head's parts of the row's first token in qkv; out likewise. */
 static void head_forward(const Head *head, real *out, real *lse, const real *qkv, int C) {
     const size_t stride = 3 * (size_t)C;
-    const int T = head->T, hs = head->hs, padded = round_up(T, BLOCK);
-    pack_rows(head->k, qkv + C, stride, T, padded, hs, head->width, 1);
-    pack_rows(head->v, qkv + 2 * C, stride, T, padded, hs, head->width, 1);
+    const int T = head->T, hs = head->hs;
+    pack_rows(head->k, qkv + C, stride, T, head->padded, hs, head->width, 1);
+    pack_rows(head->v, qkv + 2 * C, stride, T, head->padded, hs, head->width, 1);
     for (int t0 = 0; t0 < T; t0 += BLOCK) {
         int queries = smaller(BLOCK, T - t0);
         pack_columns(head->q, qkv + (size_t)t0 * stride, stride, queries,

@@ -91,14 +91,12 @@ static inline void products_of_pairs(real *strip, const real *k, const real *q, 
 
 /* sum[t] += sum over the keys first <= s < end, s <= t, of strip[s][t] * row[s], for the `queries`
  * first queries of the block at t0. sum (BLOCK,width); strip (keys,BLOCK) and row (keys,width)
- * begin at key `first`. first and end are multiples of TILE_ROWS, or end is beyond the last query.
- */
+ * begin at key `first`. first <= t0; both are whole tiles, and so is end, or beyond the queries. */
 static inline void sum_over_keys(real *sum, const real *strip, const real *row, int first, int end,
                                  int t0, int queries, int width) {
     for (int c = 0; c < width; c += TILE_COLS)
         for (int t = 0; t < queries; t += TILE_ROWS) {
             int diagonal = t0 + t - first; // the key that is the tile's first query itself
-            if (diagonal < 0) continue;
             Tile tile;
             tile_load(&tile, sum + t * width + c, width);
             int common = smaller(diagonal + 1, end - first);
@@ -115,11 +113,11 @@ static inline void sum_over_keys(real *sum, const real *strip, const real *row, 
 }
 
 /* sum[s] += sum over the `queries` first queries t >= s of the block at t0 of strip[s][t] * row[t],
- * for the keys first .. end. sum (keys,width) and strip (keys,BLOCK) begin at key `first`;
- * row (BLOCK,width). first is a multiple of TILE_ROWS. */
+ * for the keys first .. end. sum (keys,width) and strip (keys,BLOCK) begin at key `first`, a whole
+ * number of tiles; row (BLOCK,width). */
 static inline void sum_over_queries(real *sum, const real *strip, const real *row, int first,
                                     int end, int t0, int queries, int width) {
-    end = smaller(end, t0 + queries);
+    end = smaller(end, t0 + queries); // keys beyond are in the future of all
     for (int c = 0; c < width; c += TILE_COLS)
         for (int s = first; s < end; s += TILE_ROWS) {
             Tile tile;
