@@ -21,7 +21,7 @@ files: base                  : io output json_read json_write safetensors byte_t
 device: base                 : ops adamw
 ranks: base                  : launcher world world_parts world_alone world_mpi watchdog stop
 data: files                  : shard npy paths stream rows builtin_text
-settings: base               : options option_table option_help
+settings: base               : options option_table option_parse option_help
 log: files settings          : screen progress log
 model: device                : config block gpt2
 weights: model files         : weights tensor_copy hf_model hf_config hf_tensors llmc_bin

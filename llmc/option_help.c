@@ -1,24 +1,9 @@
 /* option_help.c: the text of --help, written from the table. */
-#include "option_table.h"
+#include "option_parse.h"
 
 #include <string.h>
 
 enum { WIDTH = 100, INDENT = 26 };
-
-static const char *const usage = "Usage: train_gpt2 [--OPTION VALUE]...\n"
-                                 "       mpirun -np R train_gpt2 [--OPTION VALUE]...\n"
-                                 "       train_gpt2 plan [--OPTION VALUE]...\n"
-                                 "\n"
-                                 "Trains a GPT-2. Without options: a tiny one, on the program's "
-                                 "own source, in about a minute. On R\n"
-                                 "ranks the run is the same run, only faster. plan trains nothing; "
-                                 "it prints what one update will\n"
-                                 "see. --OPTION=VALUE works as well; of an option given twice the "
-                                 "last counts. In numbers, k and M\n"
-                                 "are 1,000 and 1,000,000.\n";
-
-static const char *const titles[] = {"Model", "Data", "Batch", "Optimizer", "Output",
-                                     "Plan"};
 
 /* Prints the words of text after column *at, and breaks lines before WIDTH. */
 static void print_words(FILE *out, const char *text, int *at) {
@@ -62,15 +47,14 @@ static void print_option(FILE *out, const Option *option) {
     fprintf(out, "\n");
 }
 
-void options_help(FILE *out) {
-    fputs(usage, out);
-    for (int i = 0; i < option_count; i++) {
-        const Option *option = &option_table[i];
-        if (i == 0 || option->section != option[-1].section)
-            fprintf(out, "\n%s\n", titles[option->section]);
+void option_help(const OptionTable *table, FILE *out) {
+    fputs(table->usage, out);
+    for (int i = 0; i < table->count; i++) {
+        const Option *option = &table->rows[i];
+        if (i == 0 || strcmp(option->section, option[-1].section) != 0)
+            fprintf(out, "\n%s\n", option->section);
         print_option(out, option);
     }
-    fprintf(out, "\n  -h, --help             "
-                 " print this and exit\n"
-                 "\nDefaults after \"gpt2\" are those of every --model whose name begins so.\n");
+    fprintf(out, "\n  -h, --help              print this and exit\n%s",
+            table->more ? table->more : "");
 }

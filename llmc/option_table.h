@@ -1,5 +1,5 @@
-/* option_table.h: what the command line's options are: a table that options.c (parsing, values) and
- * option_help.c (--help) both read. Not for other modules: they include options.h. */
+/* option_table.h: what an option of the command line is, and the table of train's; option_parse.c
+ * (parsing), option_help.c (--help) and options.c (values as text) all read it. */
 #ifndef LLMC_OPTION_TABLE_H
 #define LLMC_OPTION_TABLE_H
 
@@ -26,11 +26,9 @@ typedef struct {
     bool below;       // high itself is out
 } OptionRange;
 
-typedef enum { IN_MODEL, IN_DATA, IN_BATCH, IN_OPTIMIZER, IN_OUTPUT, IN_PLAN } OptionSection;
-
 typedef struct {
     const char *name, *metavar; // metavar: NULL for a switch
-    OptionSection section;
+    const char *section;        // its title in --help
     OptionType type;
     size_t field;            // its offset in Settings
     OptionRange range;       // of OPTION_INTEGER, OPTION_REAL and skip:K
@@ -38,7 +36,16 @@ typedef struct {
     const char *help;
 } Option;
 
-extern const Option option_table[];
+/* The options of one command, and what --help says around them. */
+typedef struct {
+    const Option *rows; // (count), at most 64
+    int count;
+    const char *operands;     // what words without -- are, such as "PATH..."; NULL: there are none
+    const char *usage, *more; // before and after the options
+} OptionTable;
+
+extern const OptionTable train_options;
+extern const Option option_table[]; // its rows
 extern const int option_count;
 extern const char *const option_schedules[4]; // in the order of ScheduleKind
 
