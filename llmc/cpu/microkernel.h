@@ -38,7 +38,7 @@ typedef struct {
         const Ahead *ahead
 static inline __attribute__((always_inline)) void tile(const int m, const int n, TILE_ARGUMENTS) {
     vec sum[TILE_ROWS][TILE_VECS];
-    UNROLL for (int i = 0; i < m; i++) UNROLL for (int j = 0; j < n; j++) sum[i][j] = (vec){0};
+    UNROLL for (int i = 0; i < m; i++) { UNROLL for (int j = 0; j < n; j++) sum[i][j] = (vec){0}; }
     const real *fetch_c = c, *fetch = ahead->at, *end = a + depth * TILE_ROWS;
     const real *end_c = c + (size_t)m * stride;
     while (a < end) {
@@ -63,10 +63,15 @@ static inline __attribute__((always_inline)) void tile(const int m, const int n,
     }
     // All of start before any of c: rows of c may lie a multiple of 4096 bytes apart, and then a load
     // after a store to the row above waits for it.
-    UNROLL for (int i = 0; start && i < m; i++) UNROLL for (int j = 0; j < n; j++) sum[i][j] +=
-        vec_load(start + (size_t)i * stride + (size_t)j * VEC);
-    UNROLL for (int i = 0; i < m; i++, c += stride) UNROLL for (int j = 0; j < n; j++)
-        vec_store(c + (size_t)j * VEC, sum[i][j]);
+    if (start) {
+        UNROLL for (int i = 0; i < m; i++) {
+            const real *from = start + (size_t)i * stride;
+            UNROLL for (int j = 0; j < n; j++) sum[i][j] += vec_load(from + j * VEC);
+        }
+    }
+    UNROLL for (int i = 0; i < m; i++) {
+        UNROLL for (int j = 0; j < n; j++) vec_store(c + (size_t)i * stride + j * VEC, sum[i][j]);
+    }
 }
 
 // clang-format off

@@ -66,7 +66,11 @@ static inline vec vec_set1(real x) {
 }
 
 /* Before a loop of constant length, so that arrays of vectors indexed in it become registers. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
 
 /* Makes a value live in a register here. Otherwise compilers fold the load of a vector into each
  * multiply-add that uses it, loading it many times; that costs a quarter of the speed. */
