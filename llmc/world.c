@@ -32,9 +32,9 @@ World world_open(int *argc, char ***argv) {
     return world;
 }
 
-int world_size(void) { return world.size; }
-
 int world_rank(void) { return world.rank; }
+
+int world_size(void) { return world.size; }
 
 #ifdef CPU_COUNT
 int world_cores(void) {

@@ -8,6 +8,8 @@
 #include "memory.h"
 
 #include <mpi.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { PIECE = 1 << 22 }; // elements of one call: its buffers stay small, and MPI counts in int
@@ -18,7 +20,45 @@ static MPI_Comm local; // the ranks on this machine
 static MPI_Request *running = NULL; // sums that were begun, in pieces
 static int running_count = 0, running_room = 0;
 
+/* Each rank's part of the memory shared on this machine: how often it has met the others, and what
+ * world_shared gives out. */
+typedef struct {
+    _Alignas(128) atomic_ulong meetings;
+    _Alignas(128) char bytes[];
+} Part;
+
+enum { SHARED_TOTAL = 32 << 20, LEAST_PART = 64 << 10 }; // containers often allow 64 MB in all
+
+static MPI_Win window;
+static Part **parts = NULL;
+static size_t shared_bytes = 0; // of a part
+static int my_rank, part_count;
+
 static void end_all_ranks(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
+
+static void share_memory(const World *world) {
+    const char *wanted = getenv("TRAIN_GPT2_SHARED");
+    MPI_Aint size = (wanted ? atoi(wanted) : SHARED_TOTAL) / world->size & ~4095;
+    void *mine;
+    if (size < LEAST_PART) return;
+    MPI_Comm_set_errhandler(local, MPI_ERRORS_RETURN); // without shared memory, messages will do
+    int64_t ok =
+        MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, local, &mine, &window) == MPI_SUCCESS;
+    MPI_Comm_set_errhandler(local, MPI_ERRORS_ARE_FATAL);
+    world_min_i64(&ok, 1);
+    if (!ok) return;
+    parts = memory_new((size_t)world->size, sizeof *parts, "shared memory");
+    for (int rank = 0; rank < world->size; rank++) {
+        MPI_Aint bytes;
+        int unit;
+        MPI_Win_shared_query(window, rank, &bytes, &unit, &parts[rank]);
+    }
+    my_rank = world->rank;
+    part_count = world->size;
+    atomic_store(&parts[my_rank]->meetings, 0);
+    world_barrier();
+    shared_bytes = (size_t)size - sizeof(Part);
+}
 
 bool world_join(World *world, int *argc, char ***argv, const Launcher *launcher) {
     (void)launcher;
@@ -32,6 +72,7 @@ bool world_join(World *world, int *argc, char ***argv, const Launcher *launcher)
     error_set_rank(world->rank, world->size);
     error_set_end(end_all_ranks);
     joined = true;
+    if (world->local_size == world->size) share_memory(world);
     return true;
 }
 
@@ -39,6 +80,8 @@ void world_close(void) {
     if (!joined) return;
     joined = false;
     error_set_end(NULL);
+    if (shared_bytes) MPI_Win_free(&window);
+    shared_bytes = 0;
     MPI_Comm_free(&local);
     MPI_Finalize();
     free(running);
@@ -113,6 +156,17 @@ void world_sum_progress(void) {
 void world_sum_wait(void) {
     if (running_count > 0) MPI_Waitall(running_count, running, MPI_STATUSES_IGNORE);
     running_count = 0;
+}
+
+size_t world_shared_bytes(void) { return shared_bytes; }
+
+void *world_shared(int rank) { return parts[rank]->bytes; }
+
+void world_meet(void) {
+    unsigned long turn = atomic_fetch_add(&parts[my_rank]->meetings, 1) + 1;
+    for (int rank = 0; rank < part_count; rank++)
+        for (int spins = 0; atomic_load(&parts[rank]->meetings) < turn; spins++)
+            if (spins > 1000) sched_yield(); // more ranks than cores, or one is late
 }
 
 #endif

@@ -139,12 +139,11 @@ TEST(plain_alone, "one rank without --exact: reduction leaves the gradient alone
     }
 }
 
-TEST(memory_plan,
-     "one unit of one rank needs no 64-bit sums; anything else needs 8 bytes an element") {
-    size_t alone = reduction_bytes(COUNT, true, 1, 1);
-    CHECK(alone < COUNT && reduction_bytes(COUNT, false, 4, 4) == alone);
-    CHECK(reduction_bytes(COUNT, true, 2, 1) == alone + 8 * COUNT);
-    CHECK(reduction_bytes(COUNT, true, 1, 2) == alone + 8 * COUNT);
+TEST(memory_plan, "one unit a rank needs no 64-bit sums, more need 8 bytes an element") {
+    size_t least = reduction_bytes(COUNT, true, 1, 1);
+    CHECK(least < COUNT && reduction_bytes(COUNT, false, 4, 4) == least);
+    CHECK(reduction_bytes(COUNT, true, 2, 1) == least + 8 * COUNT);
+    CHECK(reduction_bytes(COUNT, true, 1, 2) == least);
 }
 
 /* What each rank does under mpirun: prints a line for everything that is wrong. */
@@ -154,6 +153,8 @@ static int rank_main(int argc, char **argv) {
 #define EXPECT(condition)                                                                          \
     if (!(condition))                                                                              \
     wrong++, printf("rank %d of %d: not so: %s\n", world.rank, world.size, #condition)
+    size_t bytes = world.size > 1 ? strtoul(getenv("TRAIN_GPT2_SHARED"), NULL, 10) / world.size : 0;
+    EXPECT(world_shared_bytes() <= bytes && (world_shared_bytes() > 0) == (bytes > 0));
     EXPECT(reduce_with(world.rank, world.size, true, -1, 0, 0) == -1);
     for (size_t i = 0; i < COUNT && !wrong; i++) EXPECT(grads[i] == exact_sum(i));
     EXPECT(reduce_with(world.rank, world.size, false, -1, 0, 0) == -1);
@@ -177,10 +178,15 @@ static int rank_main(int argc, char **argv) {
     return wrong != 0;
 }
 
+/* By messages as between machines; through shared memory in many pieces, and in one. */
 static void check_ranks(int ranks) {
-    char said[4096];
-    int code = ranks_run(ranks, "--rank", said, sizeof said);
-    CHECK(code == 0, "exit %d: %s", code, said);
+    const char *const shared[] = {"0", "500000", "33000000"};
+    for (int i = 0; i < 3; i++) {
+        char said[4096];
+        setenv("TRAIN_GPT2_SHARED", shared[i], 1);
+        int code = ranks_run(ranks, "--rank", said, sizeof said);
+        CHECK(code == 0, "%s bytes: exit %d: %s", shared[i], code, said);
+    }
 }
 
 TEST(ranks_1_2_3,

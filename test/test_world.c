@@ -147,11 +147,25 @@ static int check_large_sums(World world) {
     return wrong;
 }
 
+/* Every rank writes into its own part, then reads its neighbour's; many times. */
+static int check_meetings(World world) {
+    int wrong = 0;
+    if (world.size == 1) return 0;
+    EXPECT(world_shared_bytes() >= 1 << 20);
+    int *mine = world_shared(world.rank), *next = world_shared((world.rank + 1) % world.size);
+    for (int turn = 0; turn < 200; turn++) {
+        mine[turn % 2] = turn * 10 + world.rank;
+        world_meet();
+        EXPECT(next[turn % 2] == turn * 10 + (world.rank + 1) % world.size);
+    }
+    return wrong;
+}
+
 static int rank_main(int argc, char **argv) {
     World world = world_open(&argc, &argv);
     int code = 0;
     if (strcmp(argv[2], "values") == 0)
-        code = check_values(world) + check_large_sums(world) != 0;
+        code = check_values(world) + check_large_sums(world) + check_meetings(world) != 0;
     else if (strcmp(argv[2], "exit") == 0)
         exit(0); // without world_close
     else if (world.rank == world.size - 1)

@@ -21,4 +21,41 @@ static inline real fixed_to(int64_t sum) { return (real)sum * (real)0x1p-48; }
  * than x had, so the way back is exact. */
 static inline real fixed_round(real x) { return (real)(rint((double)x * 0x1p48) * 0x1p-48); }
 
+/* Whole vectors of n. Rounding and conversion are separate loops because only so does every compiler
+ * use vector instructions for both. */
+enum { FIXED_CHUNK = 256 };
+
+static inline void fixed_whole(double whole[FIXED_CHUNK], const real *x, size_t n) {
+    SIMD_FOR
+    for (size_t i = 0; i < n; i++) whole[i] = rint((double)x[i] * 0x1p48);
+}
+
+/* sum = x, or sum += x. Addition is modulo 2^64: callers bound the sum or refuse it afterwards. */
+static inline void fixed_add_vector(int64_t *restrict sum, const real *restrict x, size_t n,
+                                    bool write) {
+    double whole[FIXED_CHUNK];
+    for (size_t at = 0; at < n; at += FIXED_CHUNK) {
+        size_t left = n - at < FIXED_CHUNK ? n - at : FIXED_CHUNK;
+        fixed_whole(whole, x + at, left);
+        if (write) {
+            SIMD_FOR
+            for (size_t i = 0; i < left; i++) sum[at + i] = (int64_t)whole[i];
+        } else {
+            SIMD_FOR
+            for (size_t i = 0; i < left; i++)
+                sum[at + i] = (int64_t)((uint64_t)sum[at + i] + (uint64_t)(int64_t)whole[i]);
+        }
+    }
+}
+
+static inline void fixed_to_vector(real *restrict x, const int64_t *restrict sum, size_t n) {
+    SIMD_FOR
+    for (size_t i = 0; i < n; i++) x[i] = fixed_to(sum[i]);
+}
+
+static inline void fixed_round_vector(real *x, size_t n) {
+    SIMD_FOR
+    for (size_t i = 0; i < n; i++) x[i] = fixed_round(x[i]);
+}
+
 #endif

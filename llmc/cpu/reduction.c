@@ -10,6 +10,7 @@
  * magnitudes of all units add up to less than FIXED_LIMIT, or the update is refused. That bound is
  * a property of the units, not of who computed them, so that every split refuses the same updates.
  */
+#include "exchange.h"
 #include "fixed_point.h"
 
 #include "../memory.h"
@@ -40,14 +41,19 @@ static struct {
     int64_t offending; // this rank's first element beyond the limit, in the order of calls, or -1
 } state;
 
-static size_t sums_bytes(size_t count, bool exact, int units, int ranks) {
-    return exact && (units > 1 || ranks > 1) ? size_mul(count, sizeof(int64_t), "exact sums") : 0;
+/* Whether ranks speak by messages. */
+static bool by_messages(void) { return world_size() > 1 && world_shared_bytes() == 0; }
+
+static size_t sums_bytes(size_t count, bool exact, int units) {
+    return exact && (units > 1 || by_messages()) ? size_mul(count, sizeof(int64_t), "exact sums")
+                                                 : 0;
 }
 
 static size_t largest_bytes(size_t count) { return (count / BLOCK + 1) * sizeof(double); }
 
 size_t reduction_bytes(size_t count, bool exact, int units, int ranks) {
-    return sums_bytes(count, exact, units, ranks) + largest_bytes(count);
+    (void)ranks; // their number needs no memory here
+    return sums_bytes(count, exact, units) + largest_bytes(count);
 }
 
 void reduction_open(Grad *grads, size_t count, bool exact, int units) {
@@ -58,7 +64,7 @@ void reduction_open(Grad *grads, size_t count, bool exact, int units) {
     state.limit = exact ? FIXED_LIMIT : INFINITY;
     state.offending = -1;
     state.largest = memory_map(largest_bytes(count), "the gradient's block maxima");
-    size_t bytes = sums_bytes(count, exact, units, world_size());
+    size_t bytes = sums_bytes(count, exact, units);
     if (bytes) state.sums = memory_map(bytes, "exact gradient sums (--no-exact needs none)");
 }
 
@@ -95,27 +101,6 @@ static double largest_magnitude(const real *g, size_t n) {
         finite += (double)nan[l];
     }
     return finite == 0 ? largest : INFINITY;
-}
-
-static void round_block(real *g, size_t n) {
-    SIMD_FOR
-    for (size_t i = 0; i < n; i++) g[i] = fixed_round(g[i]);
-}
-
-static void write_block(int64_t *restrict sum, const real *restrict g, size_t n) {
-    SIMD_FOR
-    for (size_t i = 0; i < n; i++) sum[i] = fixed_from(g[i]);
-}
-
-static void add_block(int64_t *restrict sum, const real *restrict g, size_t n) {
-    SIMD_FOR
-    for (size_t i = 0; i < n; i++)
-        sum[i] = (int64_t)((uint64_t)sum[i] + (uint64_t)fixed_from(g[i]));
-}
-
-static void read_block(real *restrict g, const int64_t *restrict sum, size_t n) {
-    SIMD_FOR
-    for (size_t i = 0; i < n; i++) g[i] = fixed_to(sum[i]);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -183,12 +168,10 @@ static void fold(size_t first, size_t count, bool first_unit) {
         Grad *g = state.grads + at;
         state.largest[b] = largest_magnitude(g, n);
         if (!(state.largest[b] < state.limit)) continue;
-        if (!state.sums)
-            round_block(g, n);
-        else if (first_unit)
-            write_block(state.sums + at, g, n);
+        if (state.sums)
+            fixed_add_vector(state.sums + at, g, n, first_unit);
         else
-            add_block(state.sums + at, g, n);
+            fixed_round_vector(g, n);
     }
     judge(bucket_at(first, first_unit), count);
 }
@@ -203,15 +186,14 @@ static void contribute_zeros(size_t first, size_t count) {
 }
 
 void reduction_ready(size_t first, size_t count, bool first_unit, bool last_unit, bool has_unit) {
-    bool exchange = last_unit && world_size() > 1;
     if (count == 0) return;
     if (!has_unit)
         contribute_zeros(first, count);
     else if (state.exact)
         fold(first, count, first_unit);
-    else if (exchange)
+    else if (last_unit && world_size() > 1)
         check(first, count);
-    if (!exchange) return;
+    if (!last_unit || !by_messages()) return;
     if (state.sums)
         world_sum_begin(state.sums + first, count, WORLD_INT64);
     else
@@ -235,15 +217,22 @@ static void check_bounds(void) {
     free(bounds);
 }
 
+/* Exact: the sums of integers as reals. */
+static void read_sums(void) {
+    size_t blocks = block_count(state.count);
+    PARALLEL_FOR
+    for (size_t b = 0; b < blocks; b++)
+        fixed_to_vector(state.grads + b * BLOCK, state.sums + b * BLOCK,
+                        block_size(state.count, b));
+}
+
 int64_t reduction_finish(void) {
     world_sum_wait();
     if (state.exact) check_bounds();
-    if (state.sums) {
-        size_t blocks = block_count(state.count);
-        PARALLEL_FOR
-        for (size_t b = 0; b < blocks; b++)
-            read_block(state.grads + b * BLOCK, state.sums + b * BLOCK, block_size(state.count, b));
-    }
+    if (world_shared_bytes() > 0)
+        exchange_sum(state.grads, state.sums, state.count, state.exact);
+    else if (state.sums)
+        read_sums();
     int64_t offending = state.offending;
     state.offending = -1;
     return offending;

@@ -1,0 +1,117 @@
+/* exchange.c: see exchange.h. Gradients travel in pieces that stay in the caches. For each piece every
+ * rank copies its contribution into its part of the shared memory; all meet; each rank adds up its
+ * share of the blocks of all parts; all meet; every rank copies the sums out. Two areas of each part
+ * take turns, so that nobody overwrites what another still reads: whoever fills an area again has
+ * met the others since they last read it. */
+#include "exchange.h"
+
+#include "../world.h"
+#include "fixed_point.h"
+
+#include <string.h>
+
+enum {
+    BLOCK = 1024,
+    AREAS = 2,
+    STAGED = sizeof(int64_t)
+}; // STAGED bytes hold an integer or a real
+
+/* The piece that is under way. */
+typedef struct {
+    Grad *grads;         // (count)
+    const int64_t *sums; // (count) or NULL
+    size_t count;
+    size_t room; // elements that an area has room for
+    int area;
+    int ranks;
+    bool exact;
+} Piece;
+
+static size_t block_count(const Piece *p) { return (p->count + BLOCK - 1) / BLOCK; }
+
+static size_t block_size(const Piece *p, size_t block) {
+    size_t left = p->count - block * BLOCK;
+    return left < BLOCK ? left : BLOCK;
+}
+
+/* A rank's area: `room` staged contributions, then `room` sums. */
+static char *area_of(const Piece *p, int rank) {
+    return (char *)world_shared(rank) + (size_t)p->area * p->room * (STAGED + sizeof(real));
+}
+
+static void *staged(const Piece *p, int rank, size_t block) {
+    return area_of(p, rank) + block * BLOCK * (p->sums ? sizeof(int64_t) : sizeof(real));
+}
+
+static real *summed(const Piece *p, size_t block) {
+    int rank = (int)(block % (size_t)p->ranks); // blocks are dealt out in turn
+    return (real *)(area_of(p, rank) + p->room * STAGED) + block * BLOCK;
+}
+
+static void stage(const Piece *p, int rank, size_t block) {
+    size_t n = block_size(p, block);
+    if (p->sums)
+        memcpy(staged(p, rank, block), p->sums + block * BLOCK, n * sizeof(int64_t));
+    else
+        memcpy(staged(p, rank, block), p->grads + block * BLOCK, n * sizeof(real));
+}
+
+static void add_reals(const Piece *p, size_t block) {
+    size_t n = block_size(p, block);
+    real *restrict sum = summed(p, block);
+    memcpy(sum, staged(p, 0, block), n * sizeof(real));
+    for (int rank = 1; rank < p->ranks; rank++) {
+        const real *restrict x = staged(p, rank, block);
+        SIMD_FOR
+        for (size_t i = 0; i < n; i++) sum[i] += x[i];
+    }
+}
+
+static void add_integers(const Piece *p, size_t block) {
+    size_t n = block_size(p, block);
+    int64_t sum[BLOCK] = {0};
+    for (int rank = 0; rank < p->ranks; rank++) {
+        if (p->sums) {
+            const int64_t *restrict x = staged(p, rank, block);
+            SIMD_FOR
+            for (size_t i = 0; i < n; i++) sum[i] = (int64_t)((uint64_t)sum[i] + (uint64_t)x[i]);
+        } else {
+            fixed_add_vector(sum, staged(p, rank, block), n, false);
+        }
+    }
+    fixed_to_vector(summed(p, block), sum, n);
+}
+
+static void exchange_piece(const Piece *p, int rank) {
+    size_t blocks = block_count(p);
+    PARALLEL_FOR
+    for (size_t b = 0; b < blocks; b++) stage(p, rank, b);
+    world_meet();
+    PARALLEL_FOR
+    for (size_t b = (size_t)rank; b < blocks; b += (size_t)p->ranks) {
+        if (p->exact)
+            add_integers(p, b);
+        else
+            add_reals(p, b);
+    }
+    world_meet();
+    PARALLEL_FOR
+    for (size_t b = 0; b < blocks; b++)
+        memcpy(p->grads + b * BLOCK, summed(p, b), block_size(p, b) * sizeof(real));
+}
+
+void exchange_sum(Grad *grads, const int64_t *sums, size_t count, bool exact) {
+    static int area = 0; // goes on from one call to the next
+    size_t room = world_shared_bytes() / AREAS / (STAGED + sizeof(real)) / BLOCK * BLOCK;
+    for (size_t first = 0; first < count; first += room) {
+        Piece piece = {.grads = grads + first,
+                       .sums = sums ? sums + first : NULL,
+                       .count = count - first < room ? count - first : room,
+                       .room = room,
+                       .area = area,
+                       .ranks = world_size(),
+                       .exact = exact};
+        exchange_piece(&piece, world_rank());
+        area = (area + 1) % AREAS;
+    }
+}
