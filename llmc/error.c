@@ -2,14 +2,14 @@
  * lines of several ranks do not mix. */
 #include "error.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What all ranks find wrong, rank 0 says once: it ends the others before they speak. */
-enum { FIRST_WORD_US = 500000 };
+enum { FIRST_WORD_US = 1000000 };
 
 static int error_rank = 0;
 static int error_ranks = 1;
@@ -50,9 +50,15 @@ static const char *say(char *line, size_t size, const char *kind, const char *fo
     return message;
 }
 
+/* What all ranks find wrong, rank 0 says once: by ending it ends the others before they speak. */
+static void leave_first_word(void) {
+    signal(SIGTERM, SIG_DFL); // this is how they end
+    usleep(FIRST_WORD_US);
+}
+
 void fatal(int code, const char *format, ...) {
     char line[2048];
-    if (error_rank > 0) usleep(FIRST_WORD_US);
+    if (error_rank > 0) leave_first_word();
     va_list args;
     va_start(args, format);
     say(line, sizeof line, "", format, args);
