@@ -159,7 +159,7 @@ static inline vec vec_exp(vec x) {
     UNROLL for (int i = REAL_PICK(6, 0); i < TERMS; i++) power = power * r + (real)taylor[i];
     vec e = (vec)((vec_bits)power + ((vec_bits)shifted << MANTISSA));
 
-    vec beyond = vec_select((vec_bits)(x > highest), vec_set1((real)INFINITY), x - x); // NaN or Inf
+    vec beyond = vec_select((vec_bits)(x > highest), vec_set1((real)INFINITY), x); // or NaN
     beyond = vec_select((vec_bits)(x < lowest), vec_set1(0), beyond);
     return vec_select((vec_bits)(x >= lowest) & (vec_bits)(x <= highest), e, beyond);
 }
