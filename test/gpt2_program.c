@@ -26,7 +26,7 @@ static const AdamW optimizer = {
     "--weight-decay 0.5 --clip 0.8 --seed 42 --threads 1 --sample-every 0 --log-every 0 "          \
     "--val-every 1 "
 
-static char directory[] = "/tmp/test_gpt2_XXXXXX";
+static char directory[32];
 
 static unsigned char *write_text(void) {
     static unsigned char text[BYTES];
@@ -39,16 +39,17 @@ static unsigned char *write_text(void) {
     return text;
 }
 
-/* Runs the program, which stands beside this one, with OPTIONS and more. */
-static void run_program(const char *name, const char *more) {
+/* Runs the program, which stands beside this one, through `launcher`, with OPTIONS and more. */
+static void run_program(const char *name, const char *launcher, const char *more) {
     char self[512], command[2048];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0) abort();
     self[length] = '\0';
     *strrchr(self, '/') = '\0';
-    snprintf(command, sizeof command,
-             "%s/train_gpt2 %s --data %s/text.txt --val %s/text.txt --out %s/%s %s >%s/said 2>&1",
-             self, OPTIONS, directory, directory, directory, name, more, directory);
+    snprintf(
+        command, sizeof command,
+        "%s %s/train_gpt2 %s --data %s/text.txt --val %s/text.txt --out %s/%s %s >%s/said 2>&1",
+        launcher, self, OPTIONS, directory, directory, directory, name, more, directory);
     int status = system(command);
     char said[256] = "";
     FILE *file = fopen(named("%s/said", directory), "r");
@@ -188,19 +189,43 @@ static void check_run(const char *name, const Stream *stream, const unsigned cha
     gpt2_free(model);
 }
 
-TEST(program, "./train_gpt2 logs, update by update, what the update law says: rows, tokens, rate, "
-              "loss, norm") {
-    static const char *const splits[][2] = {{"units_of_2", "--batch 2"},
-                                            {"one_unit", "--batch 5"},
-                                            {"exact", "--batch 2 --exact"},
-                                            {"recompute", "--batch 3 --recompute"}};
+/* One way to split the same run. */
+typedef struct {
+    const char *name, *launcher, *options;
+} Split;
+
+static void check_splits(const Split *splits, size_t count) {
+    strcpy(directory, "/tmp/test_gpt2_XXXXXX");
     if (!mkdtemp(directory)) abort();
     const unsigned char *text = write_text();
     Stream *stream = stream_of_text(text, BYTES, "the test's text");
-    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
-        run_program(splits[i][0], splits[i][1]);
-        check_run(splits[i][0], stream, text);
+    for (size_t i = 0; i < count; i++) {
+        run_program(splits[i].name, splits[i].launcher, splits[i].options);
+        check_run(splits[i].name, stream, text);
     }
     stream_close(stream);
     if (system(named("rm -rf %s", directory)) != 0) abort();
+}
+
+TEST(program, "./train_gpt2 logs, update by update, what the update law says: rows, tokens, rate, "
+              "loss, norm") {
+    static const Split splits[] = {{"units_of_2", "", "--batch 2"},
+                                   {"one_unit", "", "--batch 5"},
+                                   {"exact", "", "--batch 2 --exact"},
+                                   {"recompute", "", "--batch 3 --recompute"}};
+    check_splits(splits, sizeof splits / sizeof splits[0]);
+}
+
+#define RANKS                                                                                      \
+    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np "
+
+TEST(program_over_ranks, "the same over 2 ranks, one with a unit more, or with none at all") {
+#ifdef USE_MPI
+    static const Split splits[] = {{"two_and_one", RANKS "2", "--batch 2"},
+                                   {"one_and_none", RANKS "2", "--batch 5"},
+                                   {"exact_ranks", RANKS "2", "--batch 2 --exact"}};
+    check_splits(splits, sizeof splits / sizeof splits[0]);
+#else
+    SKIP("built without MPI");
+#endif
 }
