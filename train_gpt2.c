@@ -9,6 +9,7 @@
 #include "llmc/batch.h"
 #include "llmc/checkpoint.h"
 #include "llmc/checkpoints.h"
+#include "llmc/commands.h"
 #include "llmc/error.h"
 #include "llmc/eval.h"
 #include "llmc/gpt2.h"
@@ -397,9 +398,14 @@ static int command_train(int argc, char **argv) {
     return code;
 }
 
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} commands[] = {{"train", command_train},   {"plan", command_plan},     {"sample", command_sample},
+                {"eval", command_eval},     {"verify", command_verify}, {"convert", command_convert}};
+
 int main(int argc, char **argv) {
-    const char *command = argc > 1 ? argv[1] : "";
-    if (strcmp(command, "plan") == 0) return command_plan(argc - 1, argv + 1);
-    if (strcmp(command, "train") == 0) return command_train(argc - 1, argv + 1);
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (argc > 1 && strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
     return command_train(argc, argv);
 }

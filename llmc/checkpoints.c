@@ -65,6 +65,14 @@ bool checkpoints_any(const char *out) {
     return count > 0;
 }
 
+char **checkpoints_all(const char *out, int *count) {
+    int64_t *steps = list(out, "", count);
+    char **paths = memory_new((size_t)*count, sizeof *paths, "a list of checkpoints");
+    for (int i = 0; i < *count; i++) paths[*count - 1 - i] = checkpoints_path(out, steps[i]);
+    free(steps);
+    return paths;
+}
+
 char *checkpoints_newest_good(const char *out) {
     int count;
     int64_t *steps = list(out, "", &count);
@@ -80,6 +88,11 @@ char *checkpoints_newest_good(const char *out) {
     }
     free(steps);
     return good;
+}
+
+char *checkpoints_resolve(const char *path) {
+    char *newest = checkpoints_newest_good(path);
+    return newest ? newest : memory_string(path);
 }
 
 // ---------------------------------------------------------------------------------------------

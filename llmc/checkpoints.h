@@ -16,6 +16,13 @@ bool checkpoints_any(const char *out);
  * no OUT). A warning names each newer one that is damaged, and why. free() releases the path. */
 char *checkpoints_newest_good(const char *out);
 
+/* Paths of all checkpoints of OUT, the oldest first; free() releases each and the list. */
+char **checkpoints_all(const char *out, int *count);
+
+/* Where to find a model: the newest good checkpoint when `path` is the directory of a run, else itself.
+ * free() releases it. */
+char *checkpoints_resolve(const char *path);
+
 /* The run goes on from `step`: checkpoints beyond it, be they damaged or of another future, are renamed
  * to NAME.aside, with a warning. What interrupted saves left is removed. */
 void checkpoints_set_aside(const char *out, int64_t step);

@@ -73,6 +73,13 @@ static size_t file_elements(const Config *config, size_t padded_vocab) {
     return (padded_vocab + T) * C + L * (12 * C * C + 13 * C) + 2 * C;
 }
 
+bool llmc_bin_matches(const char *path) {
+    File *file = file_open(path);
+    bool matches = file_size(file) >= 4 && header_int(file, AT_MAGIC) == MAGIC;
+    file_close(file);
+    return matches;
+}
+
 LlmcBin *llmc_bin_open(const char *path) {
     LlmcBin *bin = memory_new(1, sizeof *bin, path);
     bin->file = file_open(path);

@@ -16,6 +16,9 @@ typedef struct LlmcBin LlmcBin;
 
 enum { LLMC_BIN_FLOAT = 3, LLMC_BIN_BF16 = 5 };
 
+/* Whether a file begins like one. */
+bool llmc_bin_matches(const char *path);
+
 LlmcBin *llmc_bin_open(const char *path);
 void llmc_bin_close(LlmcBin *bin);
 

@@ -9,18 +9,6 @@
 #include <stdio.h>
 
 #define FIELD(name) offsetof(Settings, name)
-// Ranges: {low, high, low is out, high is out}.
-// clang-format off
-#define COUNT        {1, INT_MAX, false, false}  // of things that a C int numbers
-#define COUNT_OR_0   {0, INT_MAX, false, false}
-#define LARGE        {1, 1e15, false, false}     // of tokens and steps
-#define INTERVAL     {0, 1e15, false, false}     // in steps; 0 is off
-#define THREADS      {1, 4096, false, false}
-#define POSITIVE     {0, INFINITY, true, true}
-#define NOT_NEGATIVE {0, INFINITY, false, true}
-#define FRACTION     {0, 1, false, true}
-#define NO_RANGE     {0, 0, false, false}        // not a number
-// clang-format on
 
 const char *const option_schedules[4] = {"cosine", "linear", "constant", "wsd"};
 
@@ -128,18 +116,19 @@ const Option option_table[] = {
      "instead of --total-batch: ask about updates of so many units on every rank"},
 };
 const int option_count = sizeof option_table / sizeof *option_table;
-static const char usage[] = "Usage: train_gpt2 [--OPTION VALUE]...\n"
-                            "       mpirun -np R train_gpt2 [--OPTION VALUE]...\n"
-                            "       train_gpt2 plan [--OPTION VALUE]...\n"
-                            "\n"
-                            "Trains a GPT-2. Without options: a tiny one, on the program's "
-                            "own source, in about a minute. On R\n"
-                            "ranks the run is the same run, only faster. plan trains nothing; "
-                            "it prints what one update will\n"
-                            "see. --OPTION=VALUE works as well; of an option given twice the "
-                            "last counts. In numbers, k and M\n"
-                            "are 1,000 and 1,000,000.\n";
-
+static const char usage[] =
+    "Usage: train_gpt2 [--OPTION VALUE]...\n"
+    "       mpirun -np R train_gpt2 [--OPTION VALUE]...\n"
+    "       train_gpt2 plan [--OPTION VALUE]...\n"
+    "       train_gpt2 sample|eval|verify|convert ... (each has a --help of its own)\n"
+    "\n"
+    "Trains a GPT-2. Without options: a tiny one, on the program's own source, in about a minute. "
+    "On R\n"
+    "ranks the run is the same run, only faster. plan trains nothing; it prints what one update "
+    "will\n"
+    "see. --OPTION=VALUE works as well; of an option given twice the last counts. In numbers, k "
+    "and M\n"
+    "are 1,000 and 1,000,000.\n";
 static const char more[] =
     "\nDefaults after \"gpt2\" are those of every --model whose name begins so.\n";
 

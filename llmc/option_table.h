@@ -5,6 +5,8 @@
 
 #include "options.h"
 
+#include <limits.h>
+#include <math.h>
 #include <stddef.h>
 
 /* How a value is read and what type its field in Settings has. */
@@ -25,6 +27,19 @@ typedef struct {
     bool above;       // low itself is out
     bool below;       // high itself is out
 } OptionRange;
+
+// Common ranges.
+// clang-format off
+#define COUNT        {1, INT_MAX, false, false}  // of things that a C int numbers
+#define COUNT_OR_0   {0, INT_MAX, false, false}
+#define LARGE        {1, 1e15, false, false}     // of tokens and steps
+#define INTERVAL     {0, 1e15, false, false}     // in steps; 0 is off
+#define THREADS      {1, 4096, false, false}
+#define POSITIVE     {0, INFINITY, true, true}
+#define NOT_NEGATIVE {0, INFINITY, false, true}
+#define FRACTION     {0, 1, false, true}
+#define NO_RANGE     {0, 0, false, false}        // not a number
+// clang-format on
 
 typedef struct {
     const char *name, *metavar; // metavar: NULL for a switch

@@ -22,13 +22,18 @@ static int descending(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Sets all but the k largest logits to -inf; of equal ones at the border the first stay. */
-static void keep_top(float *logits, int V, int k) {
+/* A descending copy of the logits; free() releases it. */
+static float *sorted_copy(const float *logits, int V) {
     float *sorted = memory_new((size_t)V, sizeof(float), "sampling");
     memcpy(sorted, logits, (size_t)V * sizeof(float));
     qsort(sorted, (size_t)V, sizeof(float), descending);
+    return sorted;
+}
+
+/* Sets all but the k largest logits to -inf; of equal ones at the border the first stay. sorted: the
+ * logits, descending. */
+static void keep_top(float *logits, const float *sorted, int V, int k) {
     float border = sorted[k - 1];
-    free(sorted);
     int above = 0;
     for (int i = 0; i < V; i++) above += logits[i] > border;
     for (int i = 0, equal = k - above; i < V; i++) {
@@ -37,9 +42,31 @@ static void keep_top(float *logits, int V, int k) {
     }
 }
 
+/* How many of the k largest logits it takes to have the share p of their probability. */
+static int nucleus(const float *sorted, int k, double p, double temperature) {
+    double total = 0, sum = 0;
+    for (int i = 0; i < k; i++) total += exp((sorted[i] - sorted[0]) / temperature);
+    for (int i = 0; i < k; i++) {
+        sum += exp((sorted[i] - sorted[0]) / temperature);
+        if (sum >= p * total) return i + 1;
+    }
+    return k; // rounding, or the logits are NaN
+}
+
+/* Leaves only the tokens that top_k and top_p allow. */
+static void restrict_choice(float *logits, int V, const Sampling *sampling) {
+    bool some = sampling->top_p > 0 && sampling->top_p < 1;
+    int k = sampling->top_k > 0 && sampling->top_k < V ? sampling->top_k : V;
+    if (k == V && !some) return;
+    float *sorted = sorted_copy(logits, V);
+    if (some) k = nucleus(sorted, k, sampling->top_p, sampling->temperature);
+    if (k < V) keep_top(logits, sorted, V, k);
+    free(sorted);
+}
+
 int sample_token(float *logits, int V, const Sampling *sampling, double u) {
     if (sampling->temperature == 0) return argmax(logits, V);
-    if (sampling->top_k > 0 && sampling->top_k < V) keep_top(logits, V, sampling->top_k);
+    restrict_choice(logits, V, sampling);
     int likeliest = argmax(logits, V);
     double top = logits[likeliest], total = 0;
     for (int i = 0; i < V; i++) total += exp((logits[i] - top) / sampling->temperature);
@@ -96,6 +123,7 @@ void sample_generate(GPT2 *model, const int32_t *prompt, int n, int64_t count, c
         double u = rng_uniform(sampling->seed, (uint64_t)i, SAMPLE_STREAM);
         int token = sample_token(c.logits, V, sampling, u);
         ready(context, token);
+        if (sampling->stop && c.length == T) break;
         context_append(&c, token);
     }
     device_free(c.device_ids, (size_t)T * element_size(OF_ID));

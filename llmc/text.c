@@ -1,7 +1,9 @@
 /* text.c: see text.h. */
 #include "text.h"
 
+#include "error.h"
 #include "memory.h"
+#include "number.h"
 #include "utf8.h"
 
 #include <stdio.h>
@@ -25,6 +27,26 @@ char *text_printable(const unsigned char *bytes, size_t size) {
     return text; // memory_new has zeroed its end
 }
 
+int32_t text_start(bool bytes, int vocab) {
+    int32_t start = bytes ? '\n' : 50256;
+    return start < vocab ? start : 0;
+}
+
+int32_t *text_ids(const char *option, const char *text, int vocab, int *count) {
+    char *words = memory_string(text), *rest = words;
+    int32_t *ids = memory_new(strlen(text) / 2 + 1, sizeof *ids, option); // a word and a blank each
+    *count = 0;
+    for (char *word; (word = strtok_r(rest, " ,\n\t", &rest));) {
+        int64_t id;
+        if (number_read_i64(word, &id) != NUMBER_OK || id < 0 || id >= vocab)
+            fatal(EXIT_USAGE, "%s: '%.40s' is no token id of this model; they are 0 to %d", option, word,
+                  vocab - 1);
+        ids[(*count)++] = (int32_t)id;
+    }
+    free(words);
+    return ids;
+}
+
 /* Collects generated tokens as raw bytes, or as printed ids. */
 typedef struct {
     unsigned char *bytes;
@@ -44,8 +66,7 @@ static void collect(void *context, int token) {
 
 char *text_sample(GPT2 *model, bool bytes, int64_t count, const Sampling *sampling) {
     Collector c = {.ids = !bytes};
-    int32_t start = bytes ? '\n' : 50256;
-    if (start >= model->config.vocab) start = 0;
+    int32_t start = text_start(bytes, model->config.vocab);
     c.bytes = memory_new(size_mul((size_t)count, ID_WIDTH, "a sample"), 1, "a sample");
     sample_generate(model, &start, 1, count, sampling, collect, &c);
     char *text = text_printable(c.bytes, c.size);

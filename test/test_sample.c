@@ -12,7 +12,8 @@ TEST(greedy, "temperature 0, and top-k 1, take the likeliest token; of equal one
     }
 }
 
-TEST(distribution, "tokens are drawn as often as the softmax says, at any temperature, within the top k") {
+TEST(distribution,
+     "tokens are drawn as often as the softmax says, at any temperature, within the top k") {
     const double temperatures[] = {0.5, 1, 2};
     for (int k = 0; k < 3; k++) {
         double p[4], total = 0;
@@ -34,6 +35,39 @@ TEST(distribution, "tokens are drawn as often as the softmax says, at any temper
             for (int i = 0; i < 4; i++) CHECK_NEAR(seen[i] / (double)n, p[i] / total, 2e-5);
         }
     }
+}
+
+/* How often each of 4 tokens is drawn out of 10,000 evenly spaced u. */
+static void draw(int seen[4], const float base[4], const Sampling *sampling) {
+    memset(seen, 0, 4 * sizeof *seen);
+    for (int i = 0; i < 10000; i++) {
+        float logits[4];
+        memcpy(logits, base, sizeof logits);
+        seen[sample_token(logits, 4, sampling, (i + 0.5) / 10000)]++;
+    }
+}
+
+TEST(nucleus, "top-p keeps the fewest likeliest tokens that have that probability, of those that "
+              "top-k left") {
+    const float base[4] = {logf(0.1f), logf(0.4f), logf(0.2f), logf(0.3f)};
+    static const struct {
+        double p;
+        int top_k, seen[4];
+    } cases[] = {{0.39, 0, {0, 10000, 0, 0}},         {0.41, 0, {0, 5714, 0, 4286}},
+                 {0.69, 0, {0, 5714, 0, 4286}},       {0.71, 0, {0, 4444, 2222, 3333}},
+                 {0.91, 0, {1000, 4000, 2000, 3000}}, {1, 0, {1000, 4000, 2000, 3000}},
+                 {0, 0, {1000, 4000, 2000, 3000}},    {0.5, 2, {0, 10000, 0, 0}},
+                 {0.6, 2, {0, 5714, 0, 4286}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int seen[4];
+        draw(seen, base,
+             &(Sampling){.temperature = 1, .top_k = cases[i].top_k, .top_p = cases[i].p});
+        for (int k = 0; k < 4; k++) CHECK_NEAR(seen[k], cases[i].seen[k], 1);
+    }
+    float equal[4] = {1, 1, 1, 1}; // the first two
+    int seen[4];
+    draw(seen, equal, &(Sampling){.temperature = 1, .top_p = 0.5});
+    CHECK(seen[0] == 5000 && seen[1] == 5000);
 }
 
 TEST(extremes, "u near 1, huge and infinite logits give a token that can be drawn") {

@@ -1,0 +1,11 @@
+/* commands.h: what the program does beside training: `train_gpt2 NAME ...`. Each takes the words from its
+ * name on, and returns the exit code. `train_gpt2 NAME --help` lists the options. */
+#ifndef LLMC_COMMANDS_H
+#define LLMC_COMMANDS_H
+
+int command_sample(int argc, char **argv);  // text from a model
+int command_eval(int argc, char **argv);    // its loss on data
+int command_verify(int argc, char **argv);  // what a file is, and whether it is whole
+int command_convert(int argc, char **argv); // weights from one format to another
+
+#endif
