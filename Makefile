@@ -77,8 +77,9 @@ soak: train_gpt2 $(BUILD)/train_gpt2_alone ## kill a run 1,000 times, and resume
 lint: ## includes point one way; formatting; no fast-math
 	$(Q)sh dev/lint.sh
 
-bench: $(BUILD)/bench_kernels ## how near the matrix products come to the machine's peak
-	$(Q)$<
+benches := $(BUILD)/bench_kernels $(BUILD)/bench_step
+bench: $(benches) ## how near kernels and whole updates come to the machine's peak
+	$(Q)for bench in $(benches); do OMP_WAIT_POLICY=active $$bench || exit 1; done
 
 clean: ## remove everything that was made
 	$(Q)rm -rf build train_gpt2 train_gpt2cu train_gpt2emu
@@ -107,8 +108,10 @@ $(BUILD)/test_gpt2_double: $(call gpt2_parts,double,gpt2_differences gpt2_progra
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/make_data: $(BUILD)/test/make_data.o
-$(BUILD)/bench_kernels: $(BUILD)/dev/bench_kernels.o $(shared) $(call cpu,float)
-$(BUILD)/train_gpt2 $(BUILD)/make_data $(BUILD)/bench_kernels:
+$(BUILD)/bench_%: $(BUILD)/dev/bench_%.o $(shared) $(call cpu,float)
+	$(call say,link,$@)
+	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
+$(BUILD)/train_gpt2 $(BUILD)/make_data:
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 

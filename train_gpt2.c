@@ -283,7 +283,7 @@ static void start_log(Trainer *t, const Dataset *data) {
     const Resume *resume = &t->resume;
     t->out = open_directory(t);
     plan_print(&t->plan, s, &t->world, data, &t->rows);
-    double flops = gpt2_flops_per_token(&t->plan.config), peak = backend_peak_flops();
+    double flops = gpt2_flops_per_token(&t->plan.config), peak = backend_peak_flops() * t->world.size;
     if (resume->same_out) {
         t->log = log_resume(t->out, t->plan.steps, s->log_every, flops, peak, resume->at.log);
         log_checkpoint(t->log, resume->at.step, resume->path);

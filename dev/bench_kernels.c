@@ -5,13 +5,11 @@
  * Each repetition measures the peak, then each case once, on the next of several layers, so that
  * weights and gradients come from memory as they do in training. Medians are shown.
  * Usage: bench_kernels [repetitions] */
-#define _GNU_SOURCE // clock_gettime
-#include "../llmc/cpu/microkernel.h"
+#include "bench.h"
+
 #include "../llmc/memory.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 enum { LAYERS = 4, C = 768, WIDEST = 4 * C, ROWS = 1024, V = 50257, VP = 50304, MOST_REPEATS = 99 };
 enum { B = 4, LONGEST = 1024, HEADS = 12 }; // of attention
@@ -26,45 +24,11 @@ static real *w, *dw, *x, *dout, *out, *wte, *dwte, *logits, *losses;
 static real *qkv, *dqkv, *att, *datt, *lse;
 static Id *targets;
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static real *filled(size_t count) {
     real *block = memory_map(count * sizeof(real), "benchmark");
     for (size_t i = 0; i < count; i++)
         block[i] = (real)((int)(i * 2654435761u >> 20 & 255) - 128) / 1024;
     return block;
-}
-
-// ---------------------------------------------------------------------------------------------
-// The peak: independent multiply-adds in registers, all threads
-
-enum { SUMS = 12 };
-
-static real peak_loop(size_t steps) {
-    vec sum[SUMS];
-    vec a = vec_set1((real)0.999), b = vec_set1((real)0.001);
-    UNROLL for (int i = 0; i < SUMS; i++) sum[i] = vec_set1((real)i);
-    for (size_t k = 0; k < steps; k++) {
-        UNROLL for (int i = 0; i < SUMS; i++) {
-            sum[i] = sum[i] * a + b;
-            IN_REGISTER(sum[i]);
-        }
-    }
-    vec total = sum[0];
-    UNROLL for (int i = 1; i < SUMS; i++) total += sum[i];
-    return vec_sum(total);
-}
-
-static double peak_flops(void) {
-    const size_t steps = 300000;
-    int threads = omp_get_max_threads();
-    double start = now();
-    PARALLEL_FOR for (int t = 0; t < threads; t++) losses[t % ROWS] = peak_loop(steps);
-    return 2.0 * SUMS * VEC * (double)steps * threads / (now() - start);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -105,16 +69,6 @@ static void run_case(const Case *c, int repeat) {
     default:
         linear_backward_weight(dw + at, NULL, dout, x, c->N, K, O, true);
     }
-}
-
-static int compare(const void *a, const void *b) {
-    double x1 = *(const double *)a, x2 = *(const double *)b;
-    return (x1 > x2) - (x1 < x2);
-}
-
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return values[count / 2];
 }
 
 /* Median share (peak and case of the same repetition), and best time against best peak: what an

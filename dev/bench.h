@@ -1,0 +1,55 @@
+/* bench.h: what the benchmarks measure against: the peak of fused multiply-adds of all threads, in
+ * the same run, because machines differ and are shared. Judge by shares of it, and by medians. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include "../llmc/cpu/microkernel.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+enum { PEAK_SUMS = 12, PEAK_STEPS = 1000000, PEAK_MOST_THREADS = 1024 };
+
+/* Independent multiply-adds that never leave the registers. */
+static real peak_loop(void) {
+    vec sum[PEAK_SUMS];
+    vec a = vec_set1((real)0.999), b = vec_set1((real)0.001);
+    UNROLL for (int i = 0; i < PEAK_SUMS; i++) sum[i] = vec_set1((real)i);
+    for (int k = 0; k < PEAK_STEPS; k++) {
+        UNROLL for (int i = 0; i < PEAK_SUMS; i++) {
+            sum[i] = sum[i] * a + b;
+            IN_REGISTER(sum[i]);
+        }
+    }
+    vec total = sum[0];
+    UNROLL for (int i = 1; i < PEAK_SUMS; i++) total += sum[i];
+    return vec_sum(total);
+}
+
+volatile real peak_kept[PEAK_MOST_THREADS]; // what nobody can read is not computed
+
+/* Floating point operations a second. */
+static double peak_flops(void) {
+    int threads = omp_get_max_threads();
+    double start = now();
+    PARALLEL_FOR for (int t = 0; t < threads; t++) peak_kept[t % PEAK_MOST_THREADS] = peak_loop();
+    return 2.0 * PEAK_SUMS * VEC * PEAK_STEPS * threads / (now() - start);
+}
+
+static int compare(const void *a, const void *b) {
+    double x1 = *(const double *)a, x2 = *(const double *)b;
+    return (x1 > x2) - (x1 < x2);
+}
+
+static double median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return values[count / 2];
+}
+
+#endif
