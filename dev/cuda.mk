@@ -5,7 +5,9 @@
 # compiler. The object files of shared code are those of the CPU build.
 
 # ---- settings -------------------------------------------------------------------------------------
-CXX       ?= c++
+ifeq ($(origin CXX),default) # the C++ side of CC
+CXX := $(if $(findstring clang,$(CC)),$(subst clang,clang++,$(CC)),$(patsubst cc,c++,$(subst gcc,g++,$(CC))))
+endif
 PRECISION ?= BF16#     or FP32: of train_gpt2cu and train_gpt2emu
 NCCL_HOME ?=#          where NCCL lies, if not where the compiler looks
 
@@ -31,7 +33,8 @@ kernel_flags = $(cxx_flags) -fsanitize=alignment,bounds -fno-sanitize-recover=al
 emulator_sources := $(filter-out $(if $(mpi),,%/nccl.cpp),$(wildcard test/emulator/*.cpp))
 emulator := $(patsubst test/emulator/%.cpp,$(BUILD)/emulator/%.o,$(emulator_sources))
 oracle   := $(patsubst llmc/cpu/%.c,$(BUILD)/oracle/%.o,$(wildcard llmc/cpu/*.c))
-backend_tests := $(patsubst test/%.c,$(BUILD)/test/%.o,$(wildcard test/backend*.c))
+backend_tests := $(patsubst test/%.c,$(BUILD)/test/%.o,$(wildcard test/backend*.c)) \
+                 $(BUILD)/test_double/expect.o
 tests += $(if $(cxx),$(BUILD)/test_emulator $(BUILD)/backend_bf16 $(BUILD)/backend_fp32)
 
 cxx_link = $(Q)$(CXX) $(filter-out -std=gnu11,$(flags)) -o $@ $^ $(libs)

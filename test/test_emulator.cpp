@@ -325,6 +325,9 @@ static int offered(cublasLtEpilogue_t epilogue, cublasOperation_t ta, cublasOper
     cublasLtMatrixLayoutCreate(&d, result, m, n, ld);
     cublasLtMatmulPreferenceCreate(&preference);
     cublasLtMatmulAlgoGetHeuristic(NULL, desc, a, b, d, d, preference, 1, &best, &found);
+    cublasLtMatmulPreferenceDestroy(preference);
+    for (cublasLtMatrixLayout_t layout : {a, b, d}) cublasLtMatrixLayoutDestroy(layout);
+    cublasLtMatmulDescDestroy(desc);
     return found;
 }
 

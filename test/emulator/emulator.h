@@ -7,16 +7,25 @@
  *
  * Environment, read at every launch:
  *   EMULATOR_ORDER    forward (default), reversed, random or random:SEED
- *   EMULATOR_DEVICES  how many devices there seem to be (8); EMULATOR_MEMORY: bytes on each (16e9)
+ *   EMULATOR_DEVICES  how many devices there seem to be (8); negative: not even a driver
+ *   EMULATOR_MEMORY   bytes on each (16e9); EMULATOR_CAPABILITY: of each (80)
  *   EMULATOR_REFUSE   epilogues: cuBLASLt offers none, as on hardware that does not fuse them
- *   EMULATOR_KERNELS  a file to which the names of all kernels that ran are appended at exit
- * Next: engine.cpp (threads), runtime.cpp (memory and streams). */
+ *   EMULATOR_KERNELS  a file to which the kernels that ran are appended at exit, each with the order
+ * Next: engine.cpp (threads), faults.cpp, runtime.cpp (memory and streams). */
 #ifndef EMULATOR_H
 #define EMULATOR_H
 
 #include <functional>
 #include <stddef.h>
 #include <stdint.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define EMULATOR_ASAN // gcc says it like this,
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EMULATOR_ASAN // and clang like that
+#endif
+#endif
 
 enum { FAULT_EXIT = 70, WARP_SIZE = 32, BLOCK_THREADS_MAX = 1024, SHARED_BYTES_MAX = 101376 };
 
@@ -26,8 +35,12 @@ Order emulator_order();
 /* A pseudo-random number below `limit`, from EMULATOR_ORDER's seed. */
 uint32_t emulator_random(uint32_t limit);
 
-/* Reports what a GPU would leave undefined and ends the process. */
-[[noreturn]] void emulator_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Reports what a GPU would leave undefined and ends the process. (Not declared to be without return:
+ * AddressSanitizer would look at such a call's stack, which it does not know for a fiber.) */
+void emulator_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* From now on bad addresses are reported in the same way (engine.cpp calls it). */
+void emulator_watch_signals();
 
 /* Where in the source a thread waits. */
 struct Site {
@@ -41,7 +54,8 @@ struct Grid {
     size_t shared_bytes; // dynamic
 };
 void emulator_run(const char *kernel, const Grid &grid, const std::function<void()> &thread);
-bool emulator_in_kernel();
+/* The running kernel, or NULL. */
+const char *emulator_kernel();
 
 /* __syncthreads(). */
 void emulator_barrier(Site site);

@@ -4,12 +4,10 @@
 #include "cuda_runtime.h"
 #include "fiber.h"
 
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <set>
-#include <signal.h>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,7 +16,7 @@
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATOR_ASAN
 static const size_t STACK_BYTES = 1 << 20;
 #else
 static const size_t STACK_BYTES = 1 << 18;
@@ -92,71 +90,6 @@ struct Walk {
     static int gcd(int a, int b) { return b ? gcd(b, a % b) : a; }
 };
 } // namespace
-
-// ---- faults -----------------------------------------------------------------------------------
-
-static void say_and_exit(const char *message) {
-    char line[1024];
-    int n;
-    if (in_kernel)
-        n = snprintf(line, sizeof line, "emulator: %s block (%u,%u,%u) thread (%u,%u,%u): %s\n",
-                     kernel_name, blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y,
-                     threadIdx.z, message);
-    else
-        n = snprintf(line, sizeof line, "emulator: on the host: %s\n", message);
-    if (n >= (int)sizeof line) n = sizeof line - 1;
-    fflush(stdout);
-    if (write(STDERR_FILENO, line, (size_t)n) < 0) _exit(FAULT_EXIT + 1);
-    _exit(FAULT_EXIT);
-}
-
-void emulator_fault(const char *format, ...) {
-    char message[768];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    say_and_exit(message);
-    abort();
-}
-
-static void on_signal(int signal, siginfo_t *info, void *) {
-    char where[256], message[512];
-    emulator_describe(info->si_addr, where, sizeof where);
-    snprintf(message, sizeof message, "%s at %s",
-             signal == SIGFPE ? "arithmetic fault" : "bad address", where);
-    say_and_exit(message);
-}
-
-static void watch_signals() {
-    static char stack[1 << 16];
-    stack_t alternate = {};
-    alternate.ss_sp = stack;
-    alternate.ss_size = sizeof stack;
-    sigaltstack(&alternate, NULL);
-    struct sigaction action = {};
-    action.sa_sigaction = on_signal;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    for (int signal : {SIGSEGV, SIGBUS, SIGFPE}) sigaction(signal, &action, NULL);
-}
-
-/* The compiler's own checks (-fsanitize=alignment,bounds) end here: what it hands over begins with
- * the place in the source. */
-extern "C" {
-struct SourceLocation {
-    const char *file;
-    uint32_t line, column;
-};
-#define SANITIZER_HANDLER(name, what)                                                              \
-    void __ubsan_handle_##name##_abort(SourceLocation *at, void *value) {                          \
-        emulator_fault("%s (%p) at %s:%u", what, value, at->file, at->line);                       \
-    }                                                                                              \
-    void __ubsan_handle_##name(SourceLocation *at, void *value) {                                  \
-        __ubsan_handle_##name##_abort(at, value);                                                  \
-    }
-SANITIZER_HANDLER(type_mismatch_v1, "misaligned or null access")
-SANITIZER_HANDLER(out_of_bounds, "index out of bounds")
-}
 
 // ---- memory of a block ------------------------------------------------------------------------
 
@@ -364,7 +297,7 @@ static void prepare_threads() {
              i++) // staggered: equal offsets would share cache sets
             fiber_prepare(&threads[i].fiber, stacks + (size_t)i * stack_stride(STACK_BYTES),
                           STACK_BYTES - (size_t)(i % 61) * 192, thread_main);
-        watch_signals();
+        emulator_watch_signals();
     }
     for (int i = 0; i < thread_count; i++)
         threads[i].index = {i % blockDim.x, i / blockDim.x % blockDim.y,
@@ -380,7 +313,9 @@ static void write_kernel_names() {
 
 void emulator_run(const char *kernel, const Grid &grid, const std::function<void()> &thread) {
     if (kernels_run.empty() && getenv("EMULATOR_KERNELS")) atexit(write_kernel_names);
-    kernels_run.insert(kernel);
+    static const char *const order_names[] = {"forward", "reversed", "random"};
+    Order order = emulator_order();
+    kernels_run.insert(std::string(kernel) + " " + order_names[(int)order]);
     kernel_name = kernel;
     body = &thread;
     gridDim = dim3(grid.blocks[0], grid.blocks[1], grid.blocks[2]);
@@ -389,7 +324,6 @@ void emulator_run(const char *kernel, const Grid &grid, const std::function<void
     dynamic_bytes = grid.shared_bytes;
     prepare_threads();
     in_kernel = true;
-    Order order = emulator_order();
     int blocks = (int)(gridDim.x * gridDim.y * gridDim.z);
     Walk walk(order, blocks);
     for (int i = 0; i < blocks; i++) {
@@ -400,7 +334,7 @@ void emulator_run(const char *kernel, const Grid &grid, const std::function<void
     in_kernel = false;
 }
 
-bool emulator_in_kernel() { return in_kernel; }
+const char *emulator_kernel() { return in_kernel ? kernel_name : NULL; }
 
 // ---- cp.async ---------------------------------------------------------------------------------
 

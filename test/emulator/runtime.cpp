@@ -12,7 +12,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATOR_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -72,14 +72,16 @@ cudaError_t cudaSetDevice(int device) {
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int) {
-    cudaDeviceProp emulated = {"emulated device", 8, 0, 4, 0, SHARED_BYTES_MAX};
+    int capability = (int)setting("EMULATOR_CAPABILITY", 80);
+    cudaDeviceProp emulated = {"emulated device", capability / 10, capability % 10, 4, 0,
+                               SHARED_BYTES_MAX};
     emulated.totalGlobalMem = (size_t)setting("EMULATOR_MEMORY", 16e9);
     *properties = emulated;
     return cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
-    *version = 13000;
+    *version = setting("EMULATOR_DEVICES", 8) < 0 ? 0 : 13000;
     return cudaSuccess;
 }
 
@@ -129,7 +131,7 @@ static char *allocate(size_t bytes, bool pinned) {
     char *memory = a.map + page + body - bytes - slack(a);
     emulator_poison(memory, bytes);
     memset(memory + bytes, CANARY, slack(a));
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATOR_ASAN
     __asan_poison_memory_region(memory + bytes, slack(a));
 #endif
     allocations[memory] = a;
@@ -142,7 +144,7 @@ static cudaError_t release(void *memory, bool pinned) {
     if (found == allocations.end() || found->second.pinned != pinned)
         return failed(cudaErrorInvalidValue);
     Allocation a = found->second;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATOR_ASAN
     __asan_unpoison_memory_region((char *)memory + a.bytes, slack(a));
 #endif
     for (size_t i = 0; i < slack(a); i++)
@@ -207,7 +209,7 @@ static void drain(CUstream_st *stream) {
 }
 
 static CUstream_st *checked(CUstream_st *stream) {
-    if (emulator_in_kernel()) emulator_fault("a runtime call inside a kernel");
+    if (emulator_kernel()) emulator_fault("a runtime call inside a kernel");
     if (!streams.count(stream))
         emulator_fault("the default stream or one that does not exist is used");
     return stream;
