@@ -35,7 +35,8 @@ emulator := $(patsubst test/emulator/%.cpp,$(BUILD)/emulator/%.o,$(emulator_sour
 oracle   := $(patsubst llmc/cpu/%.c,$(BUILD)/oracle/%.o,$(wildcard llmc/cpu/*.c))
 backend_tests := $(patsubst test/%.c,$(BUILD)/test/%.o,$(wildcard test/backend*.c)) \
                  $(BUILD)/test_double/expect.o
-tests += $(if $(cxx),$(BUILD)/test_emulator $(BUILD)/backend_bf16 $(BUILD)/backend_fp32)
+tests += $(if $(cxx),$(BUILD)/test_emulator)
+test: $(if $(cxx),$(foreach p,bf16 fp32,$(BUILD)/backend_$(p) $(BUILD)/train_gpt2emu_$(p))) # test/cli_cuda.sh
 
 cxx_link = $(Q)$(CXX) $(filter-out -std=gnu11,$(flags)) -o $@ $^ $(libs)
 

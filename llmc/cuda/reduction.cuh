@@ -26,6 +26,11 @@ __device__ inline Extreme extreme_of(float magnitude, size_t index, size_t count
 }
 __device__ inline Extreme larger(Extreme a, Extreme b) { return a > b ? a : b; }
 
+/* A sum beyond the range is refused by its bound; until then it may wrap. */
+__device__ inline long long wrapping_sum(long long a, long long b) {
+    return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+
 /* What is known of a bucket in this update. */
 typedef struct {
     double bound;  // sum over units of the largest magnitude
@@ -50,7 +55,7 @@ __global__ void reduction_fold_kernel(Grad *grads, long long *sums, size_t count
         if (!sums)
             grads[at + i] = (float)((double)fixed * 0x1p-48);
         else
-            sums[at + i] = first_unit ? fixed : sums[at + i] + fixed;
+            sums[at + i] = first_unit ? fixed : wrapping_sum(sums[at + i], fixed);
     }
     for (int bits = WARP / 2; bits > 0; bits /= 2)
         mine = larger(mine, __shfl_xor_sync(FULL_WARP, mine, bits));

@@ -47,10 +47,12 @@ template <typename T>
 T emulator_shuffle(const char *name, uint32_t mask, T value, int source, Site site) {
     static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value,
                   "shuffles move 4 or 8 bytes");
-    uint64_t bits = 0, values[WARP_SIZE];
+    uint64_t bits = 0;
+    const uint64_t *values;
     memcpy(&bits, &value, sizeof value);
-    emulator_exchange(name, mask, site, bits, values);
-    memcpy(&value, &values[source], sizeof value);
+    uint32_t present = emulator_exchange(name, mask, site, bits, &values);
+    bits = present >> source & 1 ? values[source] : ~(uint64_t)0;
+    memcpy(&value, &bits, sizeof value);
     return value;
 }
 inline int emulator_lane() {
@@ -68,9 +70,9 @@ template <typename T> T __shfl_down_sync(uint32_t mask, T value, int delta, CALL
     return emulator_shuffle("__shfl_down_sync", mask, value, source, {file, line});
 }
 inline uint32_t __ballot_sync(uint32_t mask, int predicate, CALL_SITE) {
-    uint64_t values[WARP_SIZE];
-    uint32_t present =
-        emulator_exchange("__ballot_sync", mask, {file, line}, predicate != 0, values);
+    const uint64_t *values;
+    Site site = {file, line};
+    uint32_t present = emulator_exchange("__ballot_sync", mask, site, predicate != 0, &values);
     uint32_t set = 0;
     for (int i = 0; i < WARP_SIZE; i++) set |= (uint32_t)(present >> i & values[i] & 1) << i;
     return set;

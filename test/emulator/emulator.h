@@ -72,10 +72,10 @@ struct Collective {
 };
 void emulator_collective(Collective *collective);
 
-/* The exchange behind shuffles and votes: every lane gives `value`; on return values[] holds those of
- * the lanes in the returned set. */
+/* The exchange behind shuffles and votes: every lane gives `value`; afterwards *values has those of the
+ * lanes in the returned set, to be read before the next collective. */
 uint32_t emulator_exchange(const char *name, uint32_t mask, Site site, uint64_t value,
-                           uint64_t values[WARP_SIZE]);
+                           const uint64_t **values);
 
 /* Dynamic shared memory of the running block, and whether an address is shared at all. */
 unsigned char *emulator_shared();

@@ -75,18 +75,22 @@ uint32_t emulator_random(uint32_t limit) {
     return (uint32_t)((random_state >> 33) * limit >> 31);
 }
 
-/* The step-th of `count` indices: a rotated, possibly reversed walk, different every time. */
 namespace {
+/* Each of `count` indices once: ascending, descending, or by a random stride from a random start. */
 struct Walk {
-    int count, start, step;
-    Walk(Order order, int n) : count(n), start(0), step(1) {
-        if (order == Order::REVERSED) start = n - 1, step = n - 1;
+    int count, at, step;
+    Walk(Order order, int n) : count(n), at(0), step(1) {
+        if (order == Order::REVERSED) at = n - 1, step = n - 1;
         if (order != Order::RANDOM || n < 2) return;
-        start = (int)emulator_random((uint32_t)n);
+        at = (int)emulator_random((uint32_t)n);
         do step = 1 + (int)emulator_random((uint32_t)n - 1);
         while (gcd(step, n) != 1);
     }
-    int at(int i) const { return (int)((start + (int64_t)i * step) % count); }
+    int next() {
+        int here = at;
+        at = (int)(((int64_t)at + step) < count ? at + step : (int64_t)at + step - count);
+        return here;
+    }
     static int gcd(int a, int b) { return b ? gcd(b, a % b) : a; }
 };
 } // namespace
@@ -163,27 +167,40 @@ void emulator_collective(Collective *collective) {
     wait_as(Status::COLLECTIVE, collective->site);
 }
 
+namespace {
+struct Exchange {
+    uint64_t value;
+    uint64_t *values; // (WARP_SIZE) of this warp; a lane reads only those of its own exchange
+    uint32_t present;
+};
+} // namespace
+
+static void run_exchange(void *data[WARP_SIZE]) {
+    uint32_t present = 0;
+    for (int i = 0; i < WARP_SIZE; i++) present |= (uint32_t)(data[i] != NULL) << i;
+    for (int i = 0; i < WARP_SIZE; i++) {
+        Exchange *lane = (Exchange *)data[i];
+        if (!lane) continue;
+        lane->present = present;
+        lane->values[i] = lane->value;
+    }
+}
+
 uint32_t emulator_exchange(const char *name, uint32_t mask, Site site, uint64_t value,
-                           uint64_t values[WARP_SIZE]) {
-    struct Exchange {
-        uint64_t value;
-        uint64_t *values;
-        uint32_t present;
-    } mine = {value, values, 0};
-    Collective collective = {name, NULL, mask, false, site, &mine};
-    collective.run = [](void *data[WARP_SIZE]) {
-        uint32_t present = 0;
-        for (int i = 0; i < WARP_SIZE; i++) present |= (uint32_t)(data[i] != NULL) << i;
-        for (int to = 0; to < WARP_SIZE; to++) {
-            if (!data[to]) continue;
-            Exchange *lane = (Exchange *)data[to];
-            lane->present = present;
-            for (int from = 0; from < WARP_SIZE; from++)
-                lane->values[from] = data[from] ? ((Exchange *)data[from])->value : ~(uint64_t)0;
-        }
-    };
+                           const uint64_t **values) {
+    static uint64_t of_warp[BLOCK_THREADS_MAX / WARP_SIZE][WARP_SIZE];
+    int warp = running ? (int)(running - threads) / WARP_SIZE : 0;
+    Exchange mine = {value, of_warp[warp], 0};
+    Collective collective = {name, run_exchange, mask, false, site, &mine};
+    *values = mine.values;
     emulator_collective(&collective);
     return mine.present;
+}
+
+/* Whether two lanes wait for the same thing. */
+static bool same_collective(const Collective *a, const Collective *b) {
+    return a->site.line == b->site.line && a->mask == b->mask && a->name == b->name &&
+           (a->site.file == b->site.file || !strcmp(a->site.file, b->site.file));
 }
 
 /* Completes the collectives of one warp for which all lanes have come. Returns whether any was. */
@@ -210,9 +227,7 @@ static bool complete_collectives(int warp) {
             if (!complete) break;
             Collective *other = lanes[i].posted;
             threadIdx = lanes[i].index;
-            if (other->site.line != wanted->site.line ||
-                strcmp(other->site.file, wanted->site.file) || other->mask != wanted->mask ||
-                other->name != wanted->name)
+            if (!same_collective(other, wanted))
                 emulator_fault("%s (mask %08x) at %s:%d meets %s (mask %08x) at %s:%d in one warp",
                                other->name, other->mask, other->site.file, other->site.line,
                                wanted->name, wanted->mask, wanted->site.file, wanted->site.line);
@@ -234,12 +249,22 @@ static bool run_warp(int warp, Order order) {
     Walk walk(order, count);
     bool ran = false;
     for (int i = 0; i < count; i++) {
-        Thread *thread = &threads[first + walk.at(i)];
+        Thread *thread = &threads[first + walk.next()];
         if (thread->status != Status::READY) continue;
         resume(thread);
         ran = true;
     }
     return ran && (complete_collectives(warp), true);
+}
+
+/* Lets a warp go as far as it can, or in random order for a while. */
+static bool run_turn(int warp, Order order) {
+    bool ran = false;
+    while (run_warp(warp, order)) {
+        ran = true;
+        if (order == Order::RANDOM && emulator_random(2)) break;
+    }
+    return ran;
 }
 
 /* All threads have stopped: either all that live are at one barrier, or the kernel is wrong. Returns
@@ -277,14 +302,10 @@ static void run_block(Order order) {
     }
     int warps = (thread_count + WARP_SIZE - 1) / WARP_SIZE;
     do {
-        for (bool ran = true; ran;) { // one warp goes as far as it can before another, or by chance
+        for (bool ran = true; ran;) { // until all threads wait for the block, or have ended
             ran = false;
             Walk walk(order, warps);
-            for (int i = 0; i < warps; i++)
-                while (run_warp(walk.at(i), order)) {
-                    ran = true;
-                    if (order == Order::RANDOM && emulator_random(2)) break;
-                }
+            for (int i = 0; i < warps; i++) ran = run_turn(walk.next(), order) || ran;
         }
     } while (release_barrier());
 }
@@ -327,7 +348,7 @@ void emulator_run(const char *kernel, const Grid &grid, const std::function<void
     int blocks = (int)(gridDim.x * gridDim.y * gridDim.z);
     Walk walk(order, blocks);
     for (int i = 0; i < blocks; i++) {
-        unsigned b = (unsigned)walk.at(i);
+        unsigned b = (unsigned)walk.next();
         blockIdx = {b % gridDim.x, b / gridDim.x % gridDim.y, b / gridDim.x / gridDim.y};
         run_block(order);
     }
