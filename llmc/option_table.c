@@ -77,7 +77,7 @@ const Option option_table[] = {
     {"nonfinite", "WHAT", "Optimizer", OPTION_NONFINITE, FIELD(nonfinite_skips), COUNT, "stop",
      "stop",
      "when a loss or gradient is NaN or infinite, stop or leave out up to K updates in a row"},
-    {"exact", NULL, "Optimizer", OPTION_SWITCH, FIELD(exact), NO_RANGE, "false", "false",
+    {"exact", NULL, "Optimizer", OPTION_SWITCH, FIELD(exact), NO_RANGE, "true", "true",
      "the same bits for every number of ranks, micro-steps and threads at equal --batch"},
 
     {"out", "DIR", "Output", OPTION_STRING, FIELD(out), NO_RANGE, NULL, NULL,

@@ -91,7 +91,7 @@ check "--overwrite replaces a run" train fresh --steps 2 --overwrite
 check "... with its checkpoints" test ! -e "$(step fresh 4)"
 
 # ---- what would be another run
-for change in "--seed 1" "--total-batch 32" "--lr 0.5" "--schedule linear" "--beta2 0.9" "--no-shuffle" "--exact" \
+for change in "--seed 1" "--total-batch 32" "--lr 0.5" "--schedule linear" "--beta2 0.9" "--no-shuffle" "--no-exact" \
     "--seq-len 8" "--clip 3" "--warmup 7"; do
     refuses 2 "makes another run" "$change" "$program" --out "$dir/cut" --resume must --steps 30 $change
 done

@@ -48,6 +48,18 @@ static inline void fixed_add_vector(int64_t *restrict sum, const real *restrict 
     }
 }
 
+/* x = sum + x, rounded once: the last addend takes the result. */
+static inline void fixed_close_vector(real *restrict x, const int64_t *restrict sum, size_t n) {
+    double whole[FIXED_CHUNK];
+    for (size_t at = 0; at < n; at += FIXED_CHUNK) {
+        size_t left = n - at < FIXED_CHUNK ? n - at : FIXED_CHUNK;
+        fixed_whole(whole, x + at, left);
+        SIMD_FOR
+        for (size_t i = 0; i < left; i++)
+            x[at + i] = fixed_to((int64_t)((uint64_t)sum[at + i] + (uint64_t)(int64_t)whole[i]));
+    }
+}
+
 static inline void fixed_to_vector(real *restrict x, const int64_t *restrict sum, size_t n) {
     SIMD_FOR
     for (size_t i = 0; i < n; i++) x[i] = fixed_to(sum[i]);

@@ -158,9 +158,11 @@ static void check(size_t first, size_t count) {
     judge(bucket_at(first, true), count);
 }
 
-/* Exact: one unit's bucket to fixed point. A block beyond the range is left out: judge refuses it.
- */
-static void fold(size_t first, size_t count, bool first_unit) {
+/* Exact: one unit's bucket to fixed point. A lone rank's last unit turns the sums into its gradient. A
+ * block beyond the range is left out: judge refuses it. */
+static void fold(size_t first, size_t count, bool first_unit, bool last_unit) {
+    bool close = last_unit && world_size() == 1;
+    bool in_place = !state.sums || (close && first_unit);
     size_t blocks = block_count(count);
     PARALLEL_FOR
     for (size_t b = 0; b < blocks; b++) {
@@ -168,10 +170,12 @@ static void fold(size_t first, size_t count, bool first_unit) {
         Grad *g = state.grads + at;
         state.largest[b] = largest_magnitude(g, n);
         if (!(state.largest[b] < state.limit)) continue;
-        if (state.sums)
-            fixed_add_vector(state.sums + at, g, n, first_unit);
-        else
+        if (in_place)
             fixed_round_vector(g, n);
+        else if (close)
+            fixed_close_vector(g, state.sums + at, n);
+        else
+            fixed_add_vector(state.sums + at, g, n, first_unit);
     }
     judge(bucket_at(first, first_unit), count);
 }
@@ -190,7 +194,7 @@ void reduction_ready(size_t first, size_t count, bool first_unit, bool last_unit
     if (!has_unit)
         contribute_zeros(first, count);
     else if (state.exact)
-        fold(first, count, first_unit);
+        fold(first, count, first_unit, last_unit);
     else if (last_unit && world_size() > 1)
         check(first, count);
     if (!last_unit || !by_messages()) return;
@@ -231,7 +235,7 @@ int64_t reduction_finish(void) {
     if (state.exact) check_bounds();
     if (world_shared_bytes() > 0)
         exchange_sum(state.grads, state.sums, state.count, state.exact);
-    else if (state.sums)
+    else if (by_messages() && state.sums)
         read_sums();
     int64_t offending = state.offending;
     state.offending = -1;
