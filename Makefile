@@ -78,8 +78,9 @@ lint: ## includes point one way; formatting; no fast-math
 	$(Q)sh dev/lint.sh
 
 benches := $(BUILD)/bench_kernels $(BUILD)/bench_step
-bench: $(benches) ## how near kernels and whole updates come to the machine's peak
+bench: $(benches) $(BUILD)/bench_ranks ## how near kernels and whole updates come to the machine's peak
 	$(Q)for bench in $(benches); do OMP_WAIT_POLICY=active $$bench || exit 1; done
+	$(Q)BUILD=$(BUILD) OMP_WAIT_POLICY=active sh dev/bench_ranks.sh
 
 clean: ## remove everything that was made
 	$(Q)rm -rf build train_gpt2 train_gpt2cu train_gpt2emu

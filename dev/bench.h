@@ -35,7 +35,7 @@ static real peak_loop(void) {
 volatile real peak_kept[PEAK_MOST_THREADS]; // what nobody can read is not computed
 
 /* Floating point operations a second. */
-static double peak_flops(void) {
+static inline double peak_flops(void) {
     int threads = omp_get_max_threads();
     double start = now();
     PARALLEL_FOR for (int t = 0; t < threads; t++) peak_kept[t % PEAK_MOST_THREADS] = peak_loop();
