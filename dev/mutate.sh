@@ -4,7 +4,7 @@
 #   sh dev/mutate.sh          all of them
 #   sh dev/mutate.sh gelu     those whose file or description has "gelu" in it
 # Exit code 1 when one survives, no longer applies, or does not compile.
-# JOBS: how many at a time. The project's own files are never touched.
+# JOBS: how many at a time. Those about ranks need Open MPI. The project's own files are never touched.
 
 list=dev/mutations.txt
 
