@@ -327,6 +327,7 @@ static int command_plan(int argc, char **argv) {
     if (t.world.rank == 0) plan_print(&t.plan, s, &t.world, &data, &t.rows);
     weights_close(t.start);
     dataset_close(&data);
+    options_free(&t.settings);
     world_close();
     return EXIT_DONE;
 }
@@ -392,6 +393,7 @@ static int command_train(int argc, char **argv) {
     weights_close(t.start);
     resume_close(&t.resume);
     dataset_close(&data);
+    options_free(&t.settings);
     free(t.out);
     watchdog_stop();
     world_close();

@@ -55,6 +55,12 @@ Settings options_parse(int argc, char **argv) {
     return settings;
 }
 
+void options_free(Settings *settings) {
+    free(settings->data.items);
+    free(settings->val.items);
+    settings->data = settings->val = (StringList){NULL, 0};
+}
+
 void options_help(FILE *out) { option_help(&train_options, out); }
 
 // ---------------------------------------------------------------------------------------------

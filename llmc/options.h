@@ -73,6 +73,9 @@ typedef struct {
  * holds afterwards. */
 Settings options_parse(int argc, char **argv);
 
+/* Releases what the settings' lists take. */
+void options_free(Settings *settings);
+
 /* Visits every option in the order of --help with its value as text that the parser takes back (a
  * real with as many digits as read back exactly; a list joined by ", "). value is NULL where an
  * option is not set and something else decides. quoted: a string in JSON, else a number or true or
