@@ -117,7 +117,9 @@ static void name_bad_element(const Trainer *t, int64_t bad, Culprit *culprit) {
     world_min_i64(&rank, 1);
     if (rank == t->world.size) return;
     world_broadcast(&bad, sizeof bad, (int)rank);
-    snprintf(culprit->text, sizeof culprit->text, "rank %d's gradient of %s is not finite%s", (int)rank,
+    char whose[32] = "the";
+    if (t->world.size > 1) snprintf(whose, sizeof whose, "rank %d's", (int)rank);
+    snprintf(culprit->text, sizeof culprit->text, "%s gradient of %s is not finite%s", whose,
              tensor_table_name_at(&t->model->table, (size_t)bad),
              t->settings.exact ? " or beyond 32768, the range of --exact" : "");
 }
@@ -356,6 +358,7 @@ static int run(Trainer *t, const Dataset *data) {
         weights_load(t->start, t->model);
     else
         gpt2_init(t->model, s->seed);
+    ranks_agree_on_start(&t->world, t->model);
     t->batch = batch_new(t->world, t->plan.B, t->plan.T, t->plan.rows);
     reduction_open(t->model->grads, t->model->table.elements, s->exact, (int)t->plan.most);
     train(t);

@@ -5,11 +5,16 @@
 #define LLMC_AGREEMENT_H
 
 #include "dataset.h"
+#include "gpt2.h"
 #include "options.h"
 #include "world.h"
 
 /* Fatal (EXIT_USAGE) unless every rank has rank 0's settings and data: one line, from the first rank that
  * differs. --threads may differ; --out is rank 0's alone. Every rank calls it. */
 void ranks_agree(const World *world, const Settings *settings, const Dataset *data);
+
+/* The same for the weights and moments to start from: machines may hold different files under one name, or
+ * compute a random start with different mathematical libraries. Fatal (EXIT_INPUT). */
+void ranks_agree_on_start(const World *world, const GPT2 *model);
 
 #endif

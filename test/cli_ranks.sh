@@ -117,6 +117,11 @@ fails 2 "rank 1: training data differs between ranks" "files that differ under o
 rm "$dir/there/data.txt"
 fails 3 "rank 1: data.txt: no such file" "a file missing on one rank" \
     $start 1 -wdir "$dir/here" "$program" $small --data data.txt : -np 1 -wdir "$dir/there" "$program" $small --data data.txt
+for place in here there; do cp -R "$dir/few/step_00000002" "$dir/$place/start"; done
+printf '\100' | dd of="$dir/there/start/model.safetensors" bs=1 seek=$(($(wc -c <"$dir/there/start/model.safetensors") - 400)) conv=notrunc 2>/dev/null
+model="$small --model start --data $PWD/README.md"
+fails 3 "rank 1: the weights of .* differ from rank 0's" "a model that differs under one name" \
+    $start 1 -wdir "$dir/here" "$program" $model : -np 1 -wdir "$dir/there" "$program" $model
 large="$small --batch 60000 --total-batch 1920000" # gigabytes that are only touched when used
 fails 1 "rank 1: .*no memory" "an allocation that fails on one rank" \
     $start 1 "$program" $large : -np 1 sh -c "ulimit -v 2000000; exec $program $large"
