@@ -51,13 +51,15 @@ static void share_memory(const World *world) {
     for (int rank = 0; rank < world->size; rank++) {
         MPI_Aint bytes;
         int unit;
-        MPI_Win_shared_query(window, rank, &bytes, &unit, &parts[rank]);
+        char *part;
+        MPI_Win_shared_query(window, rank, &bytes, &unit, &part);
+        parts[rank] = (Part *)(part + -(uintptr_t)part % sizeof(Part)); // alike in every process
     }
     my_rank = world->rank;
     part_count = world->size;
     atomic_store(&parts[my_rank]->meetings, 0);
     world_barrier();
-    shared_bytes = (size_t)size - sizeof(Part);
+    shared_bytes = (size_t)size - 2 * sizeof(Part);
 }
 
 bool world_join(World *world, int *argc, char ***argv, const Launcher *launcher) {

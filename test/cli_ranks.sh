@@ -5,6 +5,7 @@
 alone=$build/train_gpt2_alone # built without MPI
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # containers run as root
 export OMP_WAIT_POLICY=passive                                   # more threads than cores
+export ASAN_OPTIONS=detect_leaks=0                               # MPI's own are not ours
 shape="--layers 1 --heads 2 --channels 32 --seq-len 16 --val-every 0 --sample-every 0 --log-every 0 --warmup 2"
 head -c 400 README.md >"$dir/text" # 399 targets: 24 rows of 16 and one of 15
 
@@ -123,8 +124,12 @@ model="$small --model start --data $PWD/README.md"
 fails 3 "rank 1: the weights of .* differ from rank 0's" "a model that differs under one name" \
     $start 1 -wdir "$dir/here" "$program" $model : -np 1 -wdir "$dir/there" "$program" $model
 large="$small --batch 60000 --total-batch 1920000" # gigabytes that are only touched when used
-fails 1 "rank 1: .*no memory" "an allocation that fails on one rank" \
-    $start 1 "$program" $large : -np 1 sh -c "ulimit -v 2000000; exec $program $large"
+if grep -q __asan_init "$program"; then
+    skip "a limit of memory, which the address sanitizer cannot bear"
+else
+    fails 1 "rank 1: .*no memory" "an allocation that fails on one rank" \
+        $start 1 "$program" $large : -np 1 sh -c "ulimit -v 2000000; exec $program $large"
+fi
 fails 4 "rank 0: step 1: .*rank 0's gradient of .* is not finite" "NaN stops all ranks at the same step and names tensor and rank" \
     $start 3 "$program" $small --lr 1e30 --warmup 0 --clip 0
 fails 4 "rank 0: step 1: .*rank 0's gradient of .* is not finite" "... with --no-exact too" \

@@ -217,7 +217,8 @@ TEST(program, "./train_gpt2 logs, update by update, what the update law says: ro
 }
 
 #define RANKS                                                                                      \
-    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np "
+    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0 "        \
+    "mpirun --oversubscribe -np "
 
 TEST(program_over_ranks, "the same over 2 ranks, one with a unit more, or with none at all") {
 #ifdef USE_MPI

@@ -130,6 +130,21 @@ TEST(exact_refuses, "NaN, Inf, +-2^15, and sums beyond it are found and named by
     CHECK(reduce_with(0, 1, true, 2, 777, (real)32000) == -1);
 }
 
+TEST(exact_recovers, "an update after one that was refused is summed as if nothing had been") {
+    reduction_open(grads, COUNT, true, UNITS);
+    for (int update = 0; update < 2; update++) {
+        for (int u = 0; u < UNITS; u++) {
+            for (size_t i = 0; i < COUNT; i++) grads[i] = element(u, i);
+            if (update == 0 && u == 2) grads[100] = NAN, grads[15000] = 40000;
+            for (int b = 0; b < BUCKETS; b++)
+                reduction_ready(cuts[b + 1], cuts[b] - cuts[b + 1], u == 0, u == UNITS - 1, true);
+        }
+        CHECK(reduction_finish() == (update ? -1 : 15000)); // backward met element 15000 first
+    }
+    for (size_t i = 0; i < COUNT; i++) CHECK(grads[i] == exact_sum(i), "element %zu", i);
+    reduction_close();
+}
+
 TEST(plain_alone, "one rank without --exact: reduction leaves the gradient alone") {
     CHECK(reduce_with(0, 1, false, -1, 0, 0) == -1);
     for (size_t i = 0; i < COUNT; i++) {
