@@ -62,6 +62,9 @@ $(BUILD)/test_emulator.o: test/test_emulator.cpp $(BUILD)/flags
 $(BUILD)/train_gpt2emu_%: $(BUILD)/train_gpt2.o $(BUILD)/emulated_%/train_gpt2.o $(emulator) $(shared)
 	$(call say,link,$@)
 	$(cxx_link)
+$(BUILD)/bench_emulated_%: $(BUILD)/dev/bench_backend.o $(BUILD)/emulated_%/train_gpt2.o $(emulator) $(shared)
+	$(call say,link,$@)
+	$(cxx_link)
 
 train_gpt2emu: $(BUILD)/train_gpt2emu_$(precision) ## the CUDA program, executed on a CPU
 	$(Q)cp -f $< $@
@@ -106,6 +109,14 @@ $(BUILD)/train_gpt2cu_%: $(BUILD)/train_gpt2.o $(BUILD)/cuda_%/train_gpt2.o $(sh
 $(BUILD)/device_%: $(BUILD)/cuda_%/train_gpt2.o $(backend_tests) $(oracle) $(shared)
 	$(call say,link,$@)
 	$(Q)$(CXX) $(filter-out -std=gnu11,$(flags)) -o $@ $^ $(cuda_libs) $(libs)
+$(BUILD)/bench_device_%: $(BUILD)/dev/bench_backend.o $(BUILD)/cuda_%/train_gpt2.o $(shared)
+	$(call say,link,$@)
+	$(Q)$(CXX) $(filter-out -std=gnu11,$(flags)) -o $@ $^ $(cuda_libs) $(libs)
+
+# With nvcc, `make test` also builds for all architectures; once, not for every set of other settings.
+ifeq ($(BUILD),build)
+test: $(if $(nvcc),$(foreach p,bf16 fp32,$(BUILD)/train_gpt2cu_$(p)))
+endif
 
 train_gpt2cu: $(BUILD)/train_gpt2cu_$(precision) ## the program, for NVIDIA GPUs (PRECISION=BF16 or FP32)
 	$(Q)cp -f $< $@

@@ -29,6 +29,15 @@ mutation() { # N [TEXT]
         }' "$list"
 }
 
+# The program that must notice what is wrong in a file: recorded values judge the model and the CPU's kernels,
+# the CPU's kernels judge those of CUDA on the emulator.
+tests_of() { # FILE
+    case $1 in
+    *.cu | *.cuh) echo build/backend_bf16 ;;
+    *) echo build/test_gpt2_double ;;
+    esac
+}
+
 # One mutation in a copy of the built tree. Prints a line that begins with what became of it.
 one() { # N
     title=$(mutation "$1")
@@ -37,12 +46,12 @@ one() { # N
     cp -a "$scratch/built" "$copy" && cd "$copy" || exit 1
     if ! mutation "$1" "$file" >"$copy.text"; then
         echo "STALE     $title: the old text is not in the file exactly once"
-    elif cp "$copy.text" "$file"; ! make -s CC="${CC:-cc}" build/test_gpt2_double >build.log 2>&1; then
+    elif cp "$copy.text" "$file"; ! make -s CC="${CC:-cc}" "$(tests_of "$file")" >build.log 2>&1; then
         echo "BROKEN    $title: does not compile: $(grep -m 1 error build.log)"
     else
-        OMP_NUM_THREADS=1 timeout 100 build/test_gpt2_double >test.log 2>&1
+        OMP_NUM_THREADS=1 timeout 300 "$(tests_of "$file")" >test.log 2>&1
         code=$?
-        failed=$(sed -n 's/^  FAILED \([a-z_0-9]*\):.*/\1/p' test.log)
+        failed=$(sed -n 's/^  FAILED \([a-z_0-9]*\):.*/\1/p; /^emulator: /p' test.log)
         if [ $code -eq 0 ]; then
             echo "SURVIVED  $title"
         else
@@ -62,9 +71,11 @@ scratch=$(mktemp -d) || exit 1
 export scratch
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
-mkdir "$scratch/built" && cp -R Makefile README.md LICENSE train_gpt2.c llmc test dev "$scratch/built" || exit 1
+mkdir "$scratch/built" && cp -R Makefile README.md LICENSE train_gpt2.c train_gpt2.cu llmc test dev "$scratch/built" || exit 1
 echo "building and testing the program as it is"
-(cd "$scratch/built" && make -s CC="${CC:-cc}" build/test_gpt2_double && build/test_gpt2_double | tail -n 1 | grep ' 0 failed') || exit 1
+for tests in build/test_gpt2_double build/backend_bf16; do
+    (cd "$scratch/built" && make -s CC="${CC:-cc}" $tests && $tests | tail -n 1 | grep ' 0 failed') || exit 1
+done
 
 count=$(grep -vc '^[-+#]\|^$' $list)
 for n in $(seq 1 "$count"); do

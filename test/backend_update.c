@@ -155,8 +155,3 @@ TEST(gradient_zero, "a rank without a unit has zero gradients") {
     free(got);
     release();
 }
-
-int main(int argc, char **argv) {
-    backend_open(0, 1, 1);
-    return test_main(argc, argv);
-}

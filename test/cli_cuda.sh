@@ -94,8 +94,17 @@ refuses 1 "no NVIDIA driver was found" "a machine without a driver" env EMULATOR
 refuses 1 "no GPU is visible" "a machine without a GPU" env EMULATOR_DEVICES=0 "$program"
 refuses 1 "needs 8.0 or newer" "a GPU that is too old" env EMULATOR_CAPABILITY=75 "$program"
 refuses 1 "are needed and" "too little memory, with the figures" env EMULATOR_MEMORY=4e7 "$program" --out "$dir/none"
-if [ -x "$build/train_gpt2cu_bf16" ] && ! command -v nvidia-smi >/dev/null; then
-    refuses 1 "no NVIDIA driver was found" "the real program says so too" "$build/train_gpt2cu_bf16"
+
+# ---- the real compiler, where it is
+if [ -r "$build/cuda_bf16/ptxas.txt" ]; then
+    for precision in bf16 fp32; do
+        check "no kernel spills registers ($precision)" sh dev/registers.sh "$build/cuda_$precision/ptxas.txt"
+        sed 's/^/  /' "$dir/said"
+    done
+    command -v nvidia-smi >/dev/null ||
+        refuses 1 "no NVIDIA driver was found" "the real program says that too" "$build/train_gpt2cu_bf16"
+else
+    skip "nvcc was not found, or these are not the usual settings: no real kernels"
 fi
 
 finish cli_cuda

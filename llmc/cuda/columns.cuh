@@ -17,7 +17,7 @@ static __device__ inline void sum_slices(float sums[PACK]) {
     float *mine = &partial[threadIdx.y][threadIdx.x * (PACK + 1)];
 #pragma unroll
     for (int i = 0; i < PACK; i++) mine[i] = sums[i];
-    __syncthreads();
+    __syncthreads(); // every slice has written
     if (threadIdx.y == 0) {
         for (int slice = 1; slice < COLUMN_SLICES; slice++) {
 #pragma unroll

@@ -109,7 +109,7 @@ __device__ inline void store_rows(bf16 *rows, size_t stride, const float c[HS / 
         upper[0] = pack_bf16(c[n][0], c[n][1]);
         upper[4 * FLASH_PITCH<HS>] = pack_bf16(c[n][2], c[n][3]); // eight rows down
     }
-    __syncwarp();
+    __syncwarp(); // all sixteen rows are in the tile
     constexpr int chunks = HS / PACK;
     for (int i = lane; i < 16 * chunks; i += WARP) {
         int row = i / chunks, column = i % chunks * PACK;

@@ -27,7 +27,7 @@ static __device__ inline double block_sum(double value) {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     value = warp_sum(value);
     if (lane == 0) partial[warp] = value;
-    __syncthreads();
+    __syncthreads(); // every warp has written its sum
     value = warp_sum(lane < warps ? partial[lane] : 0.0);
     __syncthreads(); // nobody may write `partial` for a next sum while it is still read
     return value;
@@ -62,7 +62,7 @@ static __device__ inline Softmax block_merge(Softmax mine) {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     mine = warp_merge(mine);
     if (lane == 0) partial_max[warp] = mine.max, partial_sum[warp] = mine.sum;
-    __syncthreads();
+    __syncthreads(); // every warp has written its share
     mine = lane < warps ? Softmax{partial_max[lane], partial_sum[lane]} : Softmax{-INFINITY, 0};
     mine = warp_merge(mine);
     __syncthreads();
