@@ -43,11 +43,23 @@ check "linear layers where the library offers no epilogue" env EMULATOR_REFUSE=e
 check "linear layers with own epilogues" env TRAIN_GPT2_EPILOGUES=own "$build/backend_fp32" linear
 
 # ---- curves
-check "the CPU trains for 20 steps" run train_gpt2 cpu --steps 20
-check "the CUDA program in FP32" run train_gpt2emu_fp32 fp32 --steps 20
+check "the CPU trains for 20 steps" run train_gpt2 cpu --steps 20 --save-every 10
+check "the CUDA program in FP32" run train_gpt2emu_fp32 fp32 --steps 20 --save-every 10
 check "... has the CPU's losses to 1e-5, and its data" near 1e-5 cpu fp32
-check "the CUDA program in bf16" run train_gpt2emu_bf16 bf16 --steps 20
+check "the CUDA program in bf16" run train_gpt2emu_bf16 bf16 --steps 20 --no-exact --save-every 10
 check "... has the CPU's losses to 2e-2, and its data" near 2e-2 cpu bf16
+
+# ---- checkpoints go from one build to the other
+last_loss() { sed -n 's/.*"event":"train".*"loss":\([^,]*\),.*/\1/p' "$dir/$1/metrics.jsonl" | tail -n 1; }
+ends_like() { awk "BEGIN { d = $(last_loss "$2") / $(last_loss "$3") - 1; exit !(d * d <= $1 * $1) }"; }
+check "CUDA goes on from the CPU's checkpoint" run train_gpt2emu_fp32 taken --steps 20 --resume "$dir/cpu/step_00000010"
+check "... and ends where the CPU did" ends_like 1e-5 taken cpu
+check "the CPU goes on from CUDA's" run train_gpt2 back --steps 20 --resume "$dir/fp32/step_00000010"
+check "... and ends where CUDA did" ends_like 1e-5 back fp32
+check "bf16 goes on from its own" run train_gpt2emu_bf16 again --steps 20 --no-exact --resume "$dir/bf16/step_00000010"
+check "... and ends where it had ended, to the last bit" ends_like 0 again bf16
+check "... with the same weights and moments" cmp "$dir/again/step_00000020/optimizer.safetensors" \
+    "$dir/bf16/step_00000020/optimizer.safetensors"
 
 # ---- the same run: whatever the order of threads, blocks and streams
 check "bf16 for 4 steps" run train_gpt2emu_bf16 four --steps 4 --recompute
@@ -61,12 +73,12 @@ unset EMULATOR_ORDER
 # ---- ... and on any number of ranks
 if [ -n "$(nm "$build/train_gpt2emu_fp32" | grep ' MPI_Init')" ] && command -v mpirun >/dev/null; then
     launcher=$ranks
-    check "FP32 on 2 ranks" run train_gpt2emu_fp32 two --steps 20
+    check "FP32 on 2 ranks, sums in float" run train_gpt2emu_fp32 two --steps 20 --no-exact
     check "... has the losses of one to 1e-5" near 1e-5 fp32 two
-    check "2 ranks for 3 steps in units of one row" run train_gpt2emu_fp32 two-forward --steps 3 --batch 1
+    check "2 ranks for 3 steps in units of one row" run train_gpt2emu_fp32 two-forward --steps 3 --batch 1 --no-exact
     for order in reversed random:3; do
         export EMULATOR_ORDER=$order
-        check "... with everything $order" run train_gpt2emu_fp32 two-$order --steps 3 --batch 1
+        check "... with everything $order" run train_gpt2emu_fp32 two-$order --steps 3 --batch 1 --no-exact
         check "... is the same run to the last bit" same two-forward two-$order
     done
     unset EMULATOR_ORDER
@@ -76,6 +88,10 @@ if [ -n "$(nm "$build/train_gpt2emu_fp32" | grep ' MPI_Init')" ] && command -v m
         launcher=$ranks
         check "... on two" run train_gpt2emu_$precision exact-two-$precision --exact --batch 1 --steps 3
         check "... is the same run to the last bit" same exact-$precision exact-two-$precision
+        for file in model optimizer; do
+            check "... and the same checkpoint ($file)" cmp "$dir/exact-$precision/step_00000003/$file.safetensors" \
+                "$dir/exact-two-$precision/step_00000003/$file.safetensors"
+        done
     done
     export EMULATOR_DEVICES=1
     # shellcheck disable=SC2086 # a list
