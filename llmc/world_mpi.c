@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { PIECE = 1 << 22 }; // elements of one call: its buffers stay small, and MPI counts in int
 
@@ -164,11 +165,18 @@ size_t world_shared_bytes(void) { return shared_bytes; }
 
 void *world_shared(int rank) { return parts[rank]->bytes; }
 
+/* Spins, then lets others run, then sleeps: more ranks than cores, or one that is late. */
+static void wait_a_little(int turn) {
+    if (turn > 20000)
+        usleep(50);
+    else if (turn > 1000)
+        sched_yield();
+}
+
 void world_meet(void) {
-    unsigned long turn = atomic_fetch_add(&parts[my_rank]->meetings, 1) + 1;
+    unsigned long meeting = atomic_fetch_add(&parts[my_rank]->meetings, 1) + 1;
     for (int rank = 0; rank < part_count; rank++)
-        for (int spins = 0; atomic_load(&parts[rank]->meetings) < turn; spins++)
-            if (spins > 1000) sched_yield(); // more ranks than cores, or one is late
+        for (int turn = 0; atomic_load(&parts[rank]->meetings) < meeting;) wait_a_little(turn++);
 }
 
 #endif

@@ -74,6 +74,17 @@ run repeat 3 $split --batch 3 --threads 1 --no-exact
 check "with --no-exact a split repeats bit for bit" identical plain3.3 repeat
 check "every update saw other rows" test "$(field plain1.1 data | sort -u | wc -l)" -eq 6
 check "the epoch's short row is one target short" test "$(field plain1.1 tokens | sort -u | tr '\n' ' ')" = "175 176 "
+run seed 1 $split --batch 1 --threads 1 --seed 7
+run longer 1 $split --batch 1 --threads 1 --no-exact --steps 7 --decay-steps 6
+says() { # TEXT RUN RUN: compare_runs finds a difference and says so
+    words=$1
+    shift
+    compare "$@" >"$dir/words" && return 1
+    grep -q "$words" "$dir/words"
+}
+check "compare_runs names the first step and field that differ" says '^step 0 (train): data is "[0-9a-f]*" in' "$dir/plain1.1" "$dir/seed"
+check "... and a run that goes on longer" says 'plain1.1/metrics.jsonl ends after step 5, .*longer/metrics.jsonl goes on' "$dir/plain1.1" "$dir/longer"
+check "a run is the same as itself" compare "$dir/seed" "$dir/seed"
 run many 9 --data "$dir/text" --val-fraction 0 --total-batch 48 --steps 2 --batch 1 --threads 1
 run few 1 --data "$dir/text" --val-fraction 0 --total-batch 48 --steps 2 --batch 1 --threads 1
 check "9 ranks for 3 rows: six only take part in the sums" compare -t 1e-5 "$dir/few" "$dir/many"
