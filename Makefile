@@ -77,8 +77,8 @@ soak: train_gpt2 $(BUILD)/train_gpt2_alone ## kill a run 1,000 times, and resume
 lint: ## includes point one way; formatting; no fast-math
 	$(Q)sh dev/lint.sh
 
-benches := $(BUILD)/bench_kernels $(BUILD)/bench_step
-bench: $(benches) $(BUILD)/bench_ranks ## how near kernels and whole updates come to the machine's peak
+benches := $(BUILD)/bench_kernels $(BUILD)/bench_step $(BUILD)/bench_files
+bench: $(benches) $(BUILD)/bench_ranks ## kernels, updates, checkpoints and sampling beside what the machine can do
 	$(Q)for bench in $(benches); do OMP_WAIT_POLICY=active $$bench || exit 1; done
 	$(Q)BUILD=$(BUILD) OMP_WAIT_POLICY=active sh dev/bench_ranks.sh
 

@@ -205,20 +205,6 @@ const Json *checkpoint_state(const char *path, TrainerState *state) {
     return root;
 }
 
-/* Where one of the optimizer's buffers comes from: the tensors with a prefix, of the shapes in table. */
-typedef struct {
-    SafeTensors *file;
-    const TensorTable *table;
-    const char *prefix;
-} MomentSource;
-
-static void read_stored(void *from, const Tensor *tensor, size_t row, size_t rows, float *values) {
-    const MomentSource *source = from;
-    const Tensor *whole = &source->table->tensors[tensor_table_find(source->table, tensor->name)];
-    const SafeTensor *stored = hf_find(source->file, source->prefix, whole);
-    hf_read_rows(source->file, stored, tensor, row, rows, values);
-}
-
 static void write_moments(void *moments, const Tensor *tensor, size_t row, size_t rows,
                           float *values) {
     size_t columns = tensor_columns(tensor);
@@ -230,11 +216,13 @@ void checkpoint_load(const char *path, Weights *weights, GPT2 *model) {
     weights_load(weights, model);
     char *optimizer = file_path_of(path, optimizer_file);
     SafeTensors *file = safetensors_open(optimizer);
-    MomentSource m = {file, weights_table(weights), "m."}, v = {file, weights_table(weights), "v."};
-    for (int i = 0; i < model->table.count; i++) {
-        const Tensor *tensor = &model->table.tensors[i];
-        tensor_copy(tensor, read_stored, &m, write_moments, model->m);
-        tensor_copy(tensor, read_stored, &v, write_moments, model->v);
+    const char *prefixes[] = {"m.", "v."};
+    State *moments[] = {model->m, model->v};
+    for (int k = 0; k < 2; k++) {
+        HfReader *reader = hf_reader_new(file, prefixes[k], weights_table(weights));
+        for (int i = 0; i < model->table.count; i++)
+            tensor_copy(&model->table.tensors[i], hf_read_rows, reader, write_moments, moments[k]);
+        hf_reader_free(reader);
     }
     safetensors_close(file);
     free(optimizer);

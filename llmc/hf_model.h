@@ -26,13 +26,16 @@ const char *hf_prefix(const SafeTensors *file);
  */
 void hf_check_weights(SafeTensors *file, const char *prefix, const TensorTable *table);
 
-/* The tensor stored under prefix + name, checked for its shape and type; fatal when it is missing.
- */
-const SafeTensor *hf_find(const SafeTensors *file, const char *prefix, const Tensor *tensor);
+/* The tensors of the model in a file of safetensors, each with the prefix before its name. It holds the
+ * matrix that was transposed last. */
+typedef struct HfReader HfReader;
 
-/* Rows of that tensor in this project's orientation. */
-void hf_read_rows(SafeTensors *file, const SafeTensor *stored, const Tensor *tensor, size_t row,
-                  size_t rows, float *out);
+/* table: of the model as it is stored. The file stays open, and belongs to the caller. */
+HfReader *hf_reader_new(SafeTensors *file, const char *prefix, const TensorTable *table);
+void hf_reader_free(HfReader *reader);
+
+/* A RowReader, whose context is the HfReader. Of a tensor whose stored form has more rows, the first. */
+void hf_read_rows(void *reader, const Tensor *tensor, size_t row, size_t rows, float *out);
 
 /* One copy of the tensor table in a file: names get the prefix, elements come from `read`. */
 typedef struct {
@@ -41,7 +44,7 @@ typedef struct {
     void *context;
 } TensorGroup;
 
-/* Writes a safetensors file of these groups; the largest Conv1D matrix must fit in memory. */
+/* Writes a safetensors file of these groups. Holds one Conv1D matrix at a time. */
 void hf_write_tensors(OutputFile *file, const TensorTable *table, const TensorGroup *groups,
                       int count);
 

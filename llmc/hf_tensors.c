@@ -4,12 +4,17 @@
 #include "error.h"
 #include "json_read.h"
 #include "memory.h"
+#include "transpose.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRIP = 16 }; // columns of a matrix transposed at once: a cache line of floats
+enum {
+    PIECE = 1 << 18, // elements of a file looked at together
+    STRIP_BYTES =
+        1 << 24, // of columns transposed together: a column has at most 2^22 floats (config.c)
+};
 
 // ---------------------------------------------------------------------------------------------
 // Reading
@@ -36,7 +41,8 @@ static const char *shape_text(int dims, const size_t *shape, char text[SHAPE_TEX
     return text;
 }
 
-const SafeTensor *hf_find(const SafeTensors *file, const char *prefix, const Tensor *tensor) {
+/* The tensor stored under prefix + name, checked for its shape and type; fatal when it is missing. */
+static const SafeTensor *find(const SafeTensors *file, const char *prefix, const Tensor *tensor) {
     char name[64], found[SHAPE_TEXT], expected[SHAPE_TEXT];
     snprintf(name, sizeof name, "%s%s", prefix, tensor->name);
     const SafeTensor *stored = safetensors_find(file, name);
@@ -59,13 +65,14 @@ const SafeTensor *hf_find(const SafeTensors *file, const char *prefix, const Ten
 /* lm_head.weight must hold what wte.weight holds: the model has one matrix for both. */
 static void check_tied(SafeTensors *file, const SafeTensor *head, const char *prefix,
                        const Tensor *wte) {
-    const SafeTensor *embedding = hf_find(file, prefix, wte);
+    const SafeTensor *embedding = find(file, prefix, wte);
     const char *path = safetensors_path(file);
-    bool same = strcmp(head->dtype, embedding->dtype) == 0 && head->bytes == embedding->bytes;
-    for (size_t done = 0, n, most = 1 << 20; same && done < head->bytes; done += n) {
-        n = head->bytes - done < most ? head->bytes - done : most;
-        same = memcmp(safetensor_data(file, head) + done, safetensor_data(file, embedding) + done,
-                      n) == 0;
+    bool same = strcmp(head->dtype, embedding->dtype) == 0 && head->count == embedding->count;
+    size_t width = safetensor_width(head);
+    for (size_t done = 0, n; same && done < head->count; done += n) {
+        n = head->count - done < PIECE ? head->count - done : PIECE;
+        const unsigned char *a = safetensor_at(file, head, done, n);
+        same = memcmp(a, safetensor_at(file, embedding, done, n), n * width) == 0;
     }
     if (!same)
         fatal(EXIT_INPUT,
@@ -74,9 +81,9 @@ static void check_tied(SafeTensors *file, const SafeTensor *head, const char *pr
 }
 
 void hf_check_weights(SafeTensors *file, const char *prefix, const TensorTable *table) {
-    for (int i = 0; i < table->count; i++) hf_find(file, prefix, &table->tensors[i]);
+    for (int i = 0; i < table->count; i++) find(file, prefix, &table->tensors[i]);
     for (int i = 0; i < safetensors_count(file); i++) {
-        const SafeTensor *stored = safetensors_at(file, i);
+        const SafeTensor *stored = safetensors_get(file, i);
         const char *name = stored->name;
         if (strcmp(name, "lm_head.weight") == 0) {
             check_tied(file, stored, prefix, &table->tensors[0]);
@@ -92,29 +99,63 @@ void hf_check_weights(SafeTensors *file, const char *prefix, const TensorTable *
     }
 }
 
-/* out (rows, in) = rows row.. of the transpose of the stored (in, out), a strip of rows at a time.
- */
-static void read_transposed(const SafeTensor *stored, const unsigned char *data,
-                            const Tensor *tensor, size_t row, size_t rows, float *out) {
-    size_t in = tensor->shape[1], all = tensor->shape[0];
-    float strip[STRIP];
-    for (size_t r = 0; r < rows; r += STRIP) {
-        size_t n = rows - r < STRIP ? rows - r : STRIP;
-        for (size_t i = 0; i < in; i++) {
-            safetensor_floats(stored, data, i * all + row + r, n, strip);
-            for (size_t k = 0; k < n; k++) out[(r + k) * in + i] = strip[k];
-        }
+struct HfReader {
+    SafeTensors *file;
+    const char *prefix;
+    const TensorTable *table;
+    const Tensor *held; // the tensor of the table whose matrix is held, or NULL
+    float *matrix;      // as stored: (in, out)
+    size_t bytes;       // of its memory: enough for each
+};
+
+/* Bytes of the largest transposed matrix. */
+static size_t largest_matrix(const TensorTable *table) {
+    size_t most = 0;
+    for (int i = 0; i < table->count; i++) {
+        const Tensor *tensor = &table->tensors[i];
+        if (tensor->transposed && tensor->count > most) most = tensor->count;
+    }
+    return size_mul(most, sizeof(float), "a matrix");
+}
+
+HfReader *hf_reader_new(SafeTensors *file, const char *prefix, const TensorTable *table) {
+    HfReader *reader = memory_new(1, sizeof *reader, "a reader of weights");
+    reader->file = file;
+    reader->prefix = prefix;
+    reader->table = table;
+    reader->bytes = largest_matrix(table);
+    reader->matrix = memory_map(reader->bytes, "a matrix");
+    return reader;
+}
+
+void hf_reader_free(HfReader *reader) {
+    if (!reader) return;
+    memory_unmap(reader->matrix, reader->bytes);
+    free(reader);
+}
+
+/* Elements first .. first+count as they are stored, about 1 MB of the file at a time. */
+static void read_plain(const HfReader *reader, const SafeTensor *stored, size_t first, size_t count,
+                       float *out) {
+    for (size_t done = 0, n; done < count; done += n) {
+        n = count - done < PIECE ? count - done : PIECE;
+        safetensor_floats(stored, safetensor_at(reader->file, stored, first + done, n), n,
+                          out + done);
     }
 }
 
-void hf_read_rows(SafeTensors *file, const SafeTensor *stored, const Tensor *tensor, size_t row,
-                  size_t rows, float *out) {
-    const unsigned char *data = safetensor_data(file, stored);
+void hf_read_rows(void *context, const Tensor *tensor, size_t row, size_t rows, float *out) {
+    HfReader *reader = context;
+    const Tensor *whole = &reader->table->tensors[tensor_table_find(reader->table, tensor->name)];
+    const SafeTensor *stored = find(reader->file, reader->prefix, whole);
     size_t columns = tensor_columns(tensor);
-    if (tensor->transposed)
-        read_transposed(stored, data, tensor, row, rows, out);
-    else
-        safetensor_floats(stored, data, row * columns, rows * columns, out);
+    if (!tensor->transposed) {
+        read_plain(reader, stored, row * columns, rows * columns, out);
+        return;
+    }
+    if (reader->held != whole) read_plain(reader, stored, 0, stored->count, reader->matrix);
+    reader->held = whole;
+    transpose_columns(out, reader->matrix, columns, whole->shape[0], row, rows);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -143,32 +184,40 @@ static void write_rows(void *file, const Tensor *tensor, size_t row, size_t rows
     output_write(file, values, rows * tensor_columns(tensor) * sizeof(float));
 }
 
-/* The whole matrix (out, in) is read into the buffer, then written column by column, a strip of
- * columns at a time. */
-static void write_transposed(OutputFile *file, const TensorGroup *group, const Tensor *tensor) {
-    size_t out = tensor->shape[0], in = tensor->shape[1];
-    float *matrix = memory_new(tensor->count, sizeof(float), "a matrix to be written");
-    float *strip = memory_new(STRIP * out, sizeof(float), "a strip of a matrix");
-    group->read(group->context, tensor, 0, out, matrix);
-    for (size_t i = 0, n; i < in; i += n) {
-        n = in - i < STRIP ? in - i : STRIP;
-        for (size_t o = 0; o < out; o++)
-            for (size_t k = 0; k < n; k++) strip[k * out + o] = matrix[o * in + i + k];
-        output_write(file, strip, n * out * sizeof(float));
+/* Memory for one matrix and a strip of its columns. */
+typedef struct {
+    float *matrix, *strip;
+    size_t matrix_bytes, strip_bytes;
+} Buffers;
+
+/* The whole matrix (out, in) is read, then written column by column, a strip of columns at a time. */
+static void write_transposed(OutputFile *file, const TensorGroup *group, const Tensor *tensor,
+                             const Buffers *buffers) {
+    size_t out = tensor->shape[0], in = tensor->shape[1], bytes = out * sizeof(float);
+    size_t most = buffers->strip_bytes / bytes;
+    group->read(group->context, tensor, 0, out, buffers->matrix);
+    for (size_t first = 0, count; first < in; first += count) {
+        count = in - first < most ? in - first : most;
+        transpose_columns(buffers->strip, buffers->matrix, out, in, first, count);
+        output_write(file, buffers->strip, count * bytes);
     }
-    free(strip);
-    free(matrix);
 }
 
 void hf_write_tensors(OutputFile *file, const TensorTable *table, const TensorGroup *groups,
                       int count) {
+    Buffers buffers = {.matrix_bytes = largest_matrix(table)};
+    buffers.strip_bytes = buffers.matrix_bytes < STRIP_BYTES ? buffers.matrix_bytes : STRIP_BYTES;
+    buffers.matrix = memory_map(buffers.matrix_bytes, "a matrix");
+    buffers.strip = memory_map(buffers.strip_bytes, "a strip of a matrix");
     write_header(file, table, groups, count);
     for (int g = 0; g < count; g++)
         for (int i = 0; i < table->count; i++) {
             const Tensor *tensor = &table->tensors[i];
             if (tensor->transposed)
-                write_transposed(file, &groups[g], tensor);
+                write_transposed(file, &groups[g], tensor, &buffers);
             else
                 tensor_copy(tensor, groups[g].read, groups[g].context, write_rows, file);
         }
+    memory_unmap(buffers.matrix, buffers.matrix_bytes);
+    memory_unmap(buffers.strip, buffers.strip_bytes);
 }

@@ -201,7 +201,7 @@ const char *safetensors_path(const SafeTensors *st) { return file_path(st->file)
 
 int safetensors_count(const SafeTensors *st) { return st->count; }
 
-const SafeTensor *safetensors_at(const SafeTensors *st, int index) { return &st->tensors[index]; }
+const SafeTensor *safetensors_get(const SafeTensors *st, int index) { return &st->tensors[index]; }
 
 const SafeTensor *safetensors_find(const SafeTensors *st, const char *name) {
     for (int i = 0; i < st->count; i++)
@@ -213,18 +213,22 @@ bool safetensor_is_float(const SafeTensor *tensor) {
     return dtypes[dtype_of(tensor->dtype)].is_float;
 }
 
-const unsigned char *safetensor_data(SafeTensors *st, const SafeTensor *tensor) {
-    return file_at(st->file, tensor->begin, tensor->bytes);
+size_t safetensor_width(const SafeTensor *tensor) { return dtypes[dtype_of(tensor->dtype)].bytes; }
+
+const unsigned char *safetensor_at(SafeTensors *st, const SafeTensor *tensor, size_t first,
+                                   size_t count) {
+    size_t width = safetensor_width(tensor);
+    return file_at(st->file, tensor->begin + first * width, count * width);
 }
 
-void safetensor_floats(const SafeTensor *tensor, const unsigned char *data, size_t first,
-                       size_t count, float *out) {
+void safetensor_floats(const SafeTensor *tensor, const unsigned char *data, size_t count,
+                       float *out) {
     if (strcmp(tensor->dtype, "F32") == 0) {
-        memcpy(out, data + 4 * first, 4 * count);
+        memcpy(out, data, 4 * count);
         return;
     }
     float (*convert)(uint16_t) = tensor->dtype[0] == 'B' ? float_of_bf16 : float_of_f16;
-    for (size_t i = 0; i < count; i++) out[i] = convert(load_u16(data + 2 * (first + i)));
+    for (size_t i = 0; i < count; i++) out[i] = convert(load_u16(data + 2 * i));
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -34,18 +34,22 @@ const char *safetensors_path(const SafeTensors *file);
 
 /* The tensors, in the order of their data. */
 int safetensors_count(const SafeTensors *file);
-const SafeTensor *safetensors_at(const SafeTensors *file, int index);
+const SafeTensor *safetensors_get(const SafeTensors *file, int index);
 const SafeTensor *safetensors_find(const SafeTensors *file, const char *name); // NULL when absent
 
 /* Whether elements can be read as floats: F32, F16 and BF16. */
 bool safetensor_is_float(const SafeTensor *tensor);
 
-/* The bytes of a tensor; valid until safetensors_close. */
-const unsigned char *safetensor_data(SafeTensors *file, const SafeTensor *tensor);
+/* Bytes of one element. */
+size_t safetensor_width(const SafeTensor *tensor);
 
-/* Elements first .. first+count of a float tensor with those bytes. */
-void safetensor_floats(const SafeTensor *tensor, const unsigned char *data, size_t first,
-                       size_t count, float *out);
+/* The bytes of elements first .. first+count; valid until safetensors_close. */
+const unsigned char *safetensor_at(SafeTensors *file, const SafeTensor *tensor, size_t first,
+                                   size_t count);
+
+/* `count` elements of a float tensor from their bytes. */
+void safetensor_floats(const SafeTensor *tensor, const unsigned char *data, size_t count,
+                       float *out);
 
 /* A tensor to be written, as F32. */
 typedef struct {

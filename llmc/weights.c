@@ -18,7 +18,7 @@ struct Weights {
     LlmcBin *bin; // or
     char *path;   // of the safetensors file,
     SafeTensors *file;
-    const char *prefix;
+    HfReader *reader;
 };
 
 /* Before memory is taken for a table of tensors, the file must have as many. */
@@ -53,12 +53,15 @@ static void open_directory(Weights *weights, const char *path) {
     free(config_path);
 
     weights->file = safetensors_open(weights->path);
-    weights->prefix = hf_prefix(weights->file);
+    const char *prefix = hf_prefix(weights->file);
     check_count(weights->file, &weights->config);
     weights->table = tensor_table_new(&weights->config);
-    hf_check_weights(weights->file, weights->prefix, &weights->table);
+    hf_check_weights(weights->file, prefix, &weights->table);
+    weights->reader = hf_reader_new(weights->file, prefix, &weights->table);
+    char wte[64];
+    snprintf(wte, sizeof wte, "%swte.weight", prefix);
     snprintf(weights->format, sizeof weights->format, "safetensors, %s",
-             hf_find(weights->file, weights->prefix, &weights->table.tensors[0])->dtype);
+             safetensors_find(weights->file, wte)->dtype);
 }
 
 const char *weights_path(const char *model) {
@@ -84,6 +87,7 @@ Weights *weights_open(const char *path) {
 void weights_close(Weights *weights) {
     if (!weights) return;
     llmc_bin_close(weights->bin);
+    hf_reader_free(weights->reader);
     safetensors_close(weights->file);
     tensor_table_free(&weights->table);
     free(weights->path);
@@ -98,13 +102,10 @@ const char *weights_format(const Weights *weights) { return weights->format; }
 
 void weights_read_rows(void *context, const Tensor *tensor, size_t row, size_t rows, float *out) {
     Weights *weights = context;
-    if (weights->bin) {
+    if (weights->bin)
         llmc_bin_read_rows(weights->bin, tensor, row, rows, out);
-        return;
-    }
-    const Tensor *whole = &weights->table.tensors[tensor_table_find(&weights->table, tensor->name)];
-    const SafeTensor *stored = hf_find(weights->file, weights->prefix, whole);
-    hf_read_rows(weights->file, stored, tensor, row, rows, out);
+    else
+        hf_read_rows(weights->reader, tensor, row, rows, out);
 }
 
 static void write_rows(void *model, const Tensor *tensor, size_t row, size_t rows, float *values) {

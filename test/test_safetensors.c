@@ -50,9 +50,9 @@ TEST(reference_file, "a file that the reference library wrote is read") {
     CHECK(wte && wte->dims == 2 && wte->shape[0] == 97 && wte->shape[1] == 32 &&
           wte->count == 3104);
     CHECK(safetensor_is_float(wte) && strcmp(wte->dtype, "F32") == 0);
-    CHECK(safetensors_at(st, 27) == wte, "it is the last in the file");
+    CHECK(safetensors_get(st, 27) == wte, "it is the last in the file");
     float x[3];
-    safetensor_floats(wte, safetensor_data(st, wte), 3101, 3, x);
+    safetensor_floats(wte, safetensor_at(st, wte, 3101, 3), 3, x);
     CHECK(isfinite(x[0]) && fabsf(x[2]) > 0 && fabsf(x[2]) < 10);
     CHECK(!safetensors_find(st, "wte.weight"));
     safetensors_close(st);
@@ -67,10 +67,10 @@ TEST(types, "F32, F16 and BF16 become floats; other types are known, but no floa
     SafeTensors *st = safetensors_open(make_file(header, 10, 0));
     float x[2];
     const SafeTensor *a = safetensors_find(st, "a");
-    safetensor_floats(a, safetensor_data(st, a), 0, 2, x);
+    safetensor_floats(a, safetensor_at(st, a, 0, 2), 2, x);
     CHECK(x[0] == float_of_f16(0x0100) && x[1] == float_of_f16(0x0302));
     const SafeTensor *b = safetensors_find(st, "b");
-    safetensor_floats(b, safetensor_data(st, b), 0, 1, x);
+    safetensor_floats(b, safetensor_at(st, b, 0, 1), 1, x);
     CHECK(x[0] == float_of_bf16(0x0504));
     CHECK(!safetensor_is_float(safetensors_find(st, "mask")));
     CHECK(safetensors_find(st, "scalar")->count == 1 && safetensors_find(st, "none")->count == 0);
@@ -91,15 +91,15 @@ TEST(written, "what is written is read back: names, shapes, bits, and 8-byte ali
     output_commit(output);
 
     SafeTensors *st = safetensors_open(path);
-    CHECK(safetensors_count(st) == 2 && safetensors_at(st, 0)->begin % 8 == 0);
+    CHECK(safetensors_count(st) == 2 && safetensors_get(st, 0)->begin % 8 == 0);
     float x[6];
     const SafeTensor *first = safetensors_find(st, "first");
     CHECK(first->dims == 2 && first->shape[0] == 3 && first->shape[1] == 2);
-    safetensor_floats(first, safetensor_data(st, first), 0, 6, x);
+    safetensor_floats(first, safetensor_at(st, first, 0, 6), 6, x);
     CHECK(memcmp(x, values, sizeof x) == 0);
     const SafeTensor *second = safetensors_find(st, "second.with.dots");
     CHECK(second->dims == 1 && second->shape[0] == 5);
-    safetensor_floats(second, safetensor_data(st, second), 2, 3, x);
+    safetensor_floats(second, safetensor_at(st, second, 2, 3), 3, x);
     CHECK(memcmp(x, values + 8, 3 * sizeof(float)) == 0);
     safetensors_close(st);
 }
@@ -188,10 +188,10 @@ static int try_file(const char *path) {
         SafeTensors *st = safetensors_open(path);
         float x[64];
         for (int i = 0; i < safetensors_count(st); i++) {
-            const SafeTensor *tensor = safetensors_at(st, i);
+            const SafeTensor *tensor = safetensors_get(st, i);
             if (!safetensor_is_float(tensor) || tensor->count == 0) continue;
             size_t n = tensor->count < 64 ? tensor->count : 64;
-            safetensor_floats(tensor, safetensor_data(st, tensor), tensor->count - n, n, x);
+            safetensor_floats(tensor, safetensor_at(st, tensor, tensor->count - n, n), n, x);
         }
         _exit(0);
     }
