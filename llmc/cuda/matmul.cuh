@@ -105,7 +105,7 @@ static void choose_algorithm(MatmulPlan *plan) {
     CUBLAS(cublasLtMatmulPreferenceDestroy(preference));
 }
 
-static void plan_make_new(MatmulPlan *plan, const PlanKey *key, const void *bias, const void *aux) {
+static void plan_describe(MatmulPlan *plan, const PlanKey *key, const void *bias, const void *aux) {
     cudaDataType_t input = DataType<Act>::value, output = (cudaDataType_t)key->output_type;
     int m = key->m, n = key->n, k = key->k;
     plan->key = *key;
@@ -129,7 +129,7 @@ static MatmulPlan *plan_for(const PlanKey *key, const void *bias, const void *au
             return &matmul_state.plans[i];
     MatmulPlan *plan = &matmul_state.plans[matmul_state.count % PLANS_MAX];
     if (matmul_state.count++ >= PLANS_MAX) plan_free(plan);
-    plan_make_new(plan, key, bias, aux);
+    plan_describe(plan, key, bias, aux);
     return plan;
 }
 
@@ -186,46 +186,46 @@ static void matmul_open() {
 
 // ---- linear layers; shapes as in ops.h ------------------------------------------------------------
 
-/* y = x @ w.T [+ residual]: the library's y.T (O,N) = w.T.T (O,K) x.T (K,N). */
-static Matmul linear_product(Act *y, const Act *x, const Param *w, const Act *residual, int N,
-                             int K, int O) {
-    Matmul p = {w,
-                x,
-                residual,
-                y,
-                NULL,
-                NULL,
-                O,
-                N,
-                K,
-                true,
-                false,
-                CUBLASLT_EPILOGUE_DEFAULT,
-                DataType<Act>::value};
+/* D (m,n) = op(A) op(B), k summed over, without anything else. */
+static Matmul product(void *D, const Act *A, bool transpose_a, const Act *B, bool transpose_b,
+                      int m, int n, int k, cudaDataType_t output_type) {
+    Matmul p;
+    memset(&p, 0, sizeof p);
+    p.A = A, p.B = B, p.D = D;
+    p.m = m, p.n = n, p.k = k;
+    p.transpose_a = transpose_a, p.transpose_b = transpose_b;
+    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    p.output_type = output_type;
     return p;
+}
+
+/* Tries the product with an epilogue and its operands; false when that is not offered. */
+static bool matmul_fused(Matmul p, cublasLtEpilogue_t epilogue, const void *bias, const void *aux) {
+    p.epilogue = epilogue;
+    p.bias = bias;
+    p.aux = aux;
+    return matmul(&p);
+}
+
+/* y = x @ w.T: the library's y.T (O,N) = w.T.T (O,K) x.T (K,N). */
+static Matmul linear_product(Act *y, const Act *x, const Param *w, int N, int K, int O) {
+    return product(y, w, true, x, false, O, N, K, DataType<Act>::value);
 }
 
 void linear_forward(Act *out, const Act *x, const Param *w, const Param *bias, const Act *residual,
                     int N, int K, int O) {
-    Matmul p = linear_product(out, x, w, residual, N, K, O);
-    if (bias) {
-        p.epilogue = CUBLASLT_EPILOGUE_BIAS;
-        p.bias = bias;
-        if (matmul(&p)) return;
-        p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    }
+    Matmul p = linear_product(out, x, w, N, K, O);
+    p.C = residual;
+    if (bias && matmul_fused(p, CUBLASLT_EPILOGUE_BIAS, bias, NULL)) return;
     matmul(&p);
     if (bias) add_bias(out, bias, N, O);
 }
 
 void linear_gelu_forward(Act *out, Act *pre, const Act *x, const Param *w, const Param *bias, int N,
                          int K, int O) {
-    Matmul p = linear_product(out, x, w, NULL, N, K, O);
-    p.epilogue = CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-    p.bias = bias;
-    p.aux = pre;
     bool fuse = device.major >= 9 && O % 8 == 0; // before Hopper bf16's GELU is not really fused
-    if (fuse && matmul(&p)) return;
+    Matmul p = linear_product(out, x, w, N, K, O);
+    if (fuse && matmul_fused(p, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, bias, pre)) return;
     linear_forward(pre, x, w, bias, NULL, N, K, O);
     gelu_forward(out, pre, (size_t)N * O);
 }
@@ -233,23 +233,9 @@ void linear_gelu_forward(Act *out, Act *pre, const Act *x, const Param *w, const
 /* dx = dout @ w [* gelu'(pre)]: dx.T (K,N) = w.T (K,O) dout.T (O,N). */
 void linear_backward_input(Act *dx, const Act *dout, const Param *w, const Act *pre, int N, int K,
                            int O) {
-    Matmul p = {w,
-                dout,
-                NULL,
-                dx,
-                NULL,
-                pre,
-                K,
-                N,
-                O,
-                false,
-                false,
-                CUBLASLT_EPILOGUE_DGELU,
-                DataType<Act>::value};
     bool fuse = pre && device.major >= 9 && K % 8 == 0;
-    if (fuse && matmul(&p)) return;
-    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    p.aux = NULL;
+    Matmul p = product(dx, w, false, dout, false, K, N, O, DataType<Act>::value);
+    if (fuse && matmul_fused(p, CUBLASLT_EPILOGUE_DGELU, NULL, pre)) return;
     matmul(&p);
     if (pre) gelu_backward(dx, pre, (size_t)N * K);
 }
@@ -258,22 +244,9 @@ void linear_backward_input(Act *dx, const Act *dout, const Param *w, const Act *
  * library can write the bias's gradient beside it but not add to it: that serves a first micro-step. */
 void linear_backward_weight(Grad *dw, Grad *dbias, const Act *dout, const Act *x, int N, int K,
                             int O, bool accumulate) {
-    Matmul p = {x,
-                dout,
-                accumulate ? dw : NULL,
-                dw,
-                dbias,
-                NULL,
-                K,
-                O,
-                N,
-                false,
-                true,
-                CUBLASLT_EPILOGUE_BGRADB,
-                DataType<Grad>::value};
-    if (dbias && !accumulate && matmul(&p)) return;
-    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    p.bias = NULL;
+    Matmul p = product(dw, x, false, dout, true, K, O, N, DataType<Grad>::value);
+    p.C = accumulate ? dw : NULL;
+    if (dbias && !accumulate && matmul_fused(p, CUBLASLT_EPILOGUE_BGRADB, dbias, NULL)) return;
     matmul(&p);
     if (dbias) column_sums(dbias, dout, N, O, accumulate);
 }
