@@ -28,7 +28,7 @@ typedef struct {
     _Alignas(128) char bytes[];
 } Part;
 
-enum { SHARED_TOTAL = 32 << 20, LEAST_PART = 64 << 10 }; // containers often allow 64 MB in all
+enum { SHARED_TOTAL = 8 << 20, LEAST_PART = 64 << 10 }; // it should stay in the caches
 
 static MPI_Win window;
 static Part **parts = NULL;

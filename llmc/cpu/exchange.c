@@ -1,8 +1,7 @@
 /* exchange.c: see exchange.h. Gradients travel in pieces that stay in the caches. For each piece every
  * rank copies its contribution into its part of the shared memory; all meet; each rank adds up its
- * share of the blocks of all parts; all meet; every rank copies the sums out. Two areas of each part
- * take turns, so that nobody overwrites what another still reads: whoever fills an area again has
- * met the others since they last read it. */
+ * share of the blocks of all parts; all meet; every rank copies the sums out. Nobody overwrites what
+ * another still reads: contributions are read between the two meetings, sums after the second. */
 #include "exchange.h"
 
 #include "../world.h"
@@ -10,19 +9,15 @@
 
 #include <string.h>
 
-enum {
-    BLOCK = 1024,
-    AREAS = 2,
-    STAGED = sizeof(int64_t)
-}; // STAGED bytes hold an integer or a real
+enum { BLOCK = 1024 };
+enum { STAGED = sizeof(int64_t) }; // bytes that hold an integer or a real
 
 /* The piece that is under way. */
 typedef struct {
     Grad *grads;         // (count)
     const int64_t *sums; // (count) or NULL
     size_t count;
-    size_t room; // elements that an area has room for
-    int area;
+    size_t room; // elements that a part has room for
     int ranks;
     bool exact;
 } Piece;
@@ -34,18 +29,14 @@ static size_t block_size(const Piece *p, size_t block) {
     return left < BLOCK ? left : BLOCK;
 }
 
-/* A rank's area: `room` staged contributions, then `room` sums. */
-static char *area_of(const Piece *p, int rank) {
-    return (char *)world_shared(rank) + (size_t)p->area * p->room * (STAGED + sizeof(real));
-}
-
+/* A rank's part: `room` contributions, then `room` sums. */
 static void *staged(const Piece *p, int rank, size_t block) {
-    return area_of(p, rank) + block * BLOCK * (p->sums ? sizeof(int64_t) : sizeof(real));
+    return (char *)world_shared(rank) + block * BLOCK * (p->sums ? sizeof(int64_t) : sizeof(real));
 }
 
 static real *summed(const Piece *p, size_t block) {
     int rank = (int)(block % (size_t)p->ranks); // blocks are dealt out in turn
-    return (real *)(area_of(p, rank) + p->room * STAGED) + block * BLOCK;
+    return (real *)((char *)world_shared(rank) + p->room * STAGED) + block * BLOCK;
 }
 
 static void stage(const Piece *p, int rank, size_t block) {
@@ -101,17 +92,14 @@ static void exchange_piece(const Piece *p, int rank) {
 }
 
 void exchange_sum(Grad *grads, const int64_t *sums, size_t count, bool exact) {
-    static int area = 0; // goes on from one call to the next
-    size_t room = world_shared_bytes() / AREAS / (STAGED + sizeof(real)) / BLOCK * BLOCK;
+    size_t room = world_shared_bytes() / (STAGED + sizeof(real)) / BLOCK * BLOCK;
     for (size_t first = 0; first < count; first += room) {
         Piece piece = {.grads = grads + first,
                        .sums = sums ? sums + first : NULL,
                        .count = count - first < room ? count - first : room,
                        .room = room,
-                       .area = area,
                        .ranks = world_size(),
                        .exact = exact};
         exchange_piece(&piece, world_rank());
-        area = (area + 1) % AREAS;
     }
 }
