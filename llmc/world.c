@@ -4,6 +4,7 @@
 #include "world_parts.h"
 
 #include "error.h"
+#include "launcher.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ World world_open(int *argc, char ***argv) {
     Launcher launcher = launcher_detect();
     world.launcher = launcher.name;
     if (launcher.size == 1) return world;
-    if (!launcher.speaks_mpi || !world_join(&world, argc, argv, &launcher)) {
+    if (!launcher.speaks_mpi || !world_join(&world, argc, argv)) {
         if (launcher.rank > 0) exit(EXIT_USAGE); // rank 0 says why, once for all
         fatal(EXIT_USAGE, "%s started %d ranks, but this program %s; %s", launcher.name,
               launcher.size,

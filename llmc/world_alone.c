@@ -4,8 +4,8 @@
 
 #ifndef USE_MPI
 
-bool world_join(World *world, int *argc, char ***argv, const Launcher *launcher) {
-    (void)world, (void)argc, (void)argv, (void)launcher;
+bool world_join(World *world, int *argc, char ***argv) {
+    (void)world, (void)argc, (void)argv;
     return false;
 }
 

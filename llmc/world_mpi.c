@@ -28,7 +28,7 @@ typedef struct {
     _Alignas(128) char bytes[];
 } Part;
 
-enum { SHARED_TOTAL = 8 << 20, LEAST_PART = 64 << 10 }; // it should stay in the caches
+enum { SHARED_TOTAL = 16 << 20, LEAST_PART = 64 << 10 }; // bytes
 
 static MPI_Win window;
 static Part **parts = NULL;
@@ -63,8 +63,7 @@ static void share_memory(const World *world) {
     shared_bytes = (size_t)size - 2 * sizeof(Part);
 }
 
-bool world_join(World *world, int *argc, char ***argv, const Launcher *launcher) {
-    (void)launcher;
+bool world_join(World *world, int *argc, char ***argv) {
     int level;
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);

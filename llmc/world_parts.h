@@ -3,14 +3,13 @@
 #ifndef LLMC_WORLD_PARTS_H
 #define LLMC_WORLD_PARTS_H
 
-#include "launcher.h"
 #include "world.h"
 
 #include <stdbool.h>
 
 /* Finds the other ranks that the launcher started and fills world's ranks and sizes. False when
  * this build cannot. */
-bool world_join(World *world, int *argc, char ***argv, const Launcher *launcher);
+bool world_join(World *world, int *argc, char ***argv);
 
 /* In place: the bits of `bytes` that any rank on this machine has set. */
 void world_local_or(void *bytes, int count);

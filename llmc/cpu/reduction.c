@@ -1,10 +1,11 @@
 /* reduction.c: gradients summed over units and ranks, bucket by bucket (ops.h says what is
  * promised).
  *
- * Plain: units have added up in grads; the rank's last unit starts each bucket's sum over ranks.
- * Exact: every unit's gradient is rounded to fixed point (fixed_point.h) and added as integers,
- * here over units and then over ranks. A lone unit of a lone rank needs no integers: rounding in
- * place gives the same bits.
+ * Over units. Plain: they have added up in grads. Exact: each unit's gradient is rounded to fixed
+ * point (fixed_point.h) and added as integers; where a rank has one unit, rounding in place gives
+ * the same bits and needs no memory.
+ * Over ranks. On one machine through shared memory, when all units are done (exchange.h); over
+ * several by messages that set off with each bucket of the last unit (world_sum_begin).
  *
  * Overflow. Integer sums wrap silently, so they are bounded beforehand: per bucket the largest
  * magnitudes of all units add up to less than FIXED_LIMIT, or the update is refused. That bound is
