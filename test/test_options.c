@@ -143,7 +143,7 @@ TEST(defaults_tiny, "without options the tiny model is trained; what nobody set 
     CHECK(s.data.count == 0 && s.val.count == 0 && s.val_fraction == 0.1 && s.shuffle &&
           s.given == 0);
     CHECK(s.epochs == 0 && s.threads == 0 && s.decay_steps == -1 && s.nonfinite_skips == 0);
-    CHECK(!s.recompute && !s.exact && !s.overwrite && !s.out && s.min_lr <= s.lr);
+    CHECK(!s.recompute && s.exact && !s.overwrite && !s.out && s.min_lr <= s.lr);
     CHECK(PARSE("--model", "some/path").batch == s.batch);
 }
 
