@@ -45,7 +45,9 @@ void backend_open(int local_rank, int local_size, int threads) {
     if (local_size > count) {
         if (local_rank == 0)
             fatal(EXIT_RUNTIME,
-                  "%d ranks were started on a machine with %d GPU%s; start at most one a GPU",
+                  "%d ranks were started on a machine with %d GPU%s to be seen; start at most one "
+                  "a GPU, and "
+                  "let every rank see all of them",
                   local_size, count, count == 1 ? "" : "s");
         world_barrier(); // rank 0 ends us all
     }
@@ -72,9 +74,9 @@ double backend_peak_flops(void) {
     static const struct {
         const char *name;
         double teraflops;
-    } known[] = {{"H200", 989},     {"H100 PCIe", 756}, {"H100", 989}, {"A100", 312},
-                 {"A40", 150},      {"A10", 125},       {"L40S", 362}, {"L4", 121},
-                 {"RTX 4090", 165}, {"RTX 3090", 71}};
+    } known[] = {{"H200", 989},       {"H100 PCIe", 756},  {"H100", 989},   {"A100", 312},
+                 {"NVIDIA A40", 150}, {"NVIDIA A10", 125}, {"L40S", 362},   {"L40", 181},
+                 {"NVIDIA L4", 121},  {"RTX 4090", 165},   {"RTX 3090", 71}};
     for (const auto &device_peak : known)
         if (sizeof(Act) == 2 && strstr(properties.name, device_peak.name))
             return device_peak.teraflops * 1e12;

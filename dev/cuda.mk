@@ -23,12 +23,13 @@ try_cxx = $(shell printf '\043include <functional>\nint main() { return 0; }\n' 
                   $(CXX) -std=c++17 -x c++ - -o /dev/null 2>/dev/null && echo yes)
 cxx = $(call once,cxx,$(try_cxx))
 
-# The compiler's checks of alignment and bounds report through the emulator (engine.cpp).
+# The compiler's checks of alignment and bounds report through the emulator (faults.cpp).
 cxx_flags = -std=c++17 -Wall -Wextra -Wno-unknown-pragmas $(OPTIMIZE) $(arch) -fno-strict-aliasing -Itest/emulator \
             $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) \
             $(if $(mpi),-DUSE_MPI -DUSE_NCCL -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX \
             $(addprefix -isystem ,$(patsubst -I%,%,$(filter -I%,$(mpi_flags)))))
-kernel_flags = $(cxx_flags) -fsanitize=alignment,bounds -fno-sanitize-recover=all -DCLASSIFIER_BYTES=20000
+kernel_flags = $(cxx_flags) -fsanitize=alignment,bounds -fno-sanitize-recover=all \
+               -fsanitize-recover=alignment,bounds -DCLASSIFIER_BYTES=20000
 
 emulator_sources := $(filter-out $(if $(mpi),,%/nccl.cpp),$(wildcard test/emulator/*.cpp))
 emulator := $(patsubst test/emulator/%.cpp,$(BUILD)/emulator/%.o,$(emulator_sources))

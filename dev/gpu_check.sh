@@ -14,7 +14,7 @@ if [ -n "$REHEARSE" ]; then
     device=build/train_gpt2emu tests=build/backend bench=build/bench_emulated big="--layers 1 --channels 64 --heads 1 --seq-len 32"
     batches=2 total=128 steps=2 bench_shape='1 32 64 1 300 1' tool=''
 else
-    device=build/train_gpt2cu tests=build/device bench=build/bench_device big="--model gpt2"
+    device=build/train_gpt2cu tests=build/device bench=build/bench_device big="--model gpt2 --vocab 50257"
     batches='64 32 16 8 4' total=524288 steps=20 bench_shape='' tool=$(command -v compute-sanitizer)
 fi
 
@@ -47,7 +47,7 @@ registers() {
     return 0
 }
 
-small="--heads 2 --val-every 0 --sample-every 0 --log-every 0 --batch 4 --total-batch 512 --steps $steps"
+small="--heads 2 --save-every 0 --val-every 0 --sample-every 0 --log-every 0 --batch 4 --total-batch 512 --steps $steps"
 
 train() { # PROGRAM NAME OPTIONS...
     program=$1 name=$2
@@ -74,7 +74,8 @@ sanitizer() {
     [ -n "$tool" ] || { echo "no compute-sanitizer here"; return 0; }
     for check in memcheck racecheck; do
         timeout 120 "$tool" --tool $check --error-exitcode 9 ${device}_bf16 --out "$dir/$check" --layers 1 --channels 64 \
-            --heads 1 --seq-len 48 --batch 2 --total-batch 192 --steps 2 --val-every 0 --sample-every 0 | tail -n 3
+            --heads 1 --seq-len 48 --batch 2 --total-batch 192 --steps 2 --val-every 0 --sample-every 0 \
+            --save-every 0 | tail -n 3
     done
 }
 
@@ -85,7 +86,7 @@ throughput() {
         (while sleep 1; do nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits; done) >"$dir/memory" 2>/dev/null &
         watch=$!
         train ${device}_bf16 big$batch $big --batch "$batch" --total-batch $total --steps $steps --val-every 0 \
-            --sample-every 0 --log-every 1
+            --sample-every 0 --save-every 0 --log-every 1
         code=$?
         kill $watch
         [ $code -eq 0 ] && break

@@ -16,6 +16,7 @@
 #endif
 
 constexpr int REDUCTION_THREADS = 256, BUCKETS_MAX = 1 << 14; // a bucket a layer
+constexpr size_t FOLD_CHUNK = 2048;                           // elements of a block
 
 /* A magnitude in the upper half, and below it how far its element is from the bucket's end: the larger
  * of two is the larger magnitude, and of equal ones the first. */
@@ -44,18 +45,17 @@ typedef struct {
 __global__ void reduction_fold_kernel(Grad *grads, long long *sums, size_t count, float limit,
                                       bool exact, bool first_unit, BucketState *state) {
     Extreme mine = 0;
-    size_t at = ((size_t)blockIdx.x * REDUCTION_THREADS + threadIdx.x) * PACK;
-    int valid = at >= count ? 0 : count - at < PACK ? (int)(count - at) : PACK;
-    for (int i = 0; i < valid; i++) {
-        float g = grads[at + i];
+    size_t first = (size_t)blockIdx.x * FOLD_CHUNK, end = min(count, first + FOLD_CHUNK);
+    for (size_t i = first + threadIdx.x; i < end; i += REDUCTION_THREADS) {
+        float g = grads[i];
         bool inside = fabsf(g) < limit;
-        mine = larger(mine, extreme_of(inside ? fabsf(g) : limit, at + i, count));
+        mine = larger(mine, extreme_of(inside ? fabsf(g) : limit, i, count));
         if (!exact) continue;
         long long fixed = inside ? __double2ll_rn((double)g * 0x1p48) : 0;
         if (!sums)
-            grads[at + i] = (float)((double)fixed * 0x1p-48);
+            grads[i] = (float)((double)fixed * 0x1p-48);
         else
-            sums[at + i] = first_unit ? fixed : wrapping_sum(sums[at + i], fixed);
+            sums[i] = first_unit ? fixed : wrapping_sum(sums[i], fixed);
     }
     for (int bits = WARP / 2; bits > 0; bits /= 2)
         mine = larger(mine, __shfl_xor_sync(FULL_WARP, mine, bits));
@@ -200,8 +200,7 @@ static int bucket_at(size_t first, size_t count) {
 static void fold(size_t first, size_t count, bool first_unit) {
     BucketState *state = reduction.states + bucket_at(first, count);
     long long *sums = reduction.sums ? reduction.sums + first : NULL;
-    size_t per_block = (size_t)REDUCTION_THREADS * PACK;
-    LAUNCH(reduction_fold_kernel, (unsigned)((count + per_block - 1) / per_block),
+    LAUNCH(reduction_fold_kernel, (unsigned)((count + FOLD_CHUNK - 1) / FOLD_CHUNK),
            REDUCTION_THREADS, 0, reduction.grads + first, sums, count, reduction.limit,
            reduction.exact, first_unit, state);
     LAUNCH(reduction_judge_kernel, 1, 1, 0, state, first_unit);

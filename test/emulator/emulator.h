@@ -35,9 +35,8 @@ Order emulator_order();
 /* A pseudo-random number below `limit`, from EMULATOR_ORDER's seed. */
 uint32_t emulator_random(uint32_t limit);
 
-/* Reports what a GPU would leave undefined and ends the process. (Not declared to be without return:
- * AddressSanitizer would look at such a call's stack, which it does not know for a fiber.) */
-void emulator_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Reports what a GPU would leave undefined and ends the process. */
+[[noreturn]] void emulator_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* From now on bad addresses are reported in the same way (engine.cpp calls it). */
 void emulator_watch_signals();
