@@ -24,7 +24,8 @@ typedef enum {
     FAULT_SIGNAL,      // that call fails with EINTR, as when a signal comes: it is to be repeated
 } FaultKind;
 
-static const char *const fault_names[] = {"none", "EIO", "ENOSPC", "SIGKILL", "short write", "EINTR"};
+static const char *const fault_names[] = {"none",    "EIO",         "ENOSPC",
+                                          "SIGKILL", "short write", "EINTR"};
 
 static long faults_calls, faults_at;
 static FaultKind faults_kind;
@@ -64,6 +65,11 @@ ssize_t write(int descriptor, const void *data, size_t bytes) {
         if (faults_kind == FAULT_SHORT_WRITE && faults_calls >= faults_at) bytes = (bytes + 1) / 2;
     }
     return syscall(SYS_write, descriptor, data, bytes);
+}
+
+ssize_t read(int descriptor, void *data, size_t bytes) {
+    if (descriptor > 2 && faults_strike(0)) return -1;
+    return syscall(SYS_read, descriptor, data, bytes);
 }
 
 /* Counted, but the disk is spared: no test cuts the power. */

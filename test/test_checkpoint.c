@@ -286,6 +286,49 @@ TEST(nth_call_fails,
     }
 }
 
+/* Finds the newest good checkpoint and loads it, in a process whose at-th file call misbehaves. */
+static int load_with_fault(const char *out, long at, FaultKind kind) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(open("/dev/null", O_WRONLY), 2);
+        faults_arm(at, kind);
+        char *path = checkpoints_newest_good(out);
+        if (!path) _exit(MASKED); // both seemed unreadable: the caller decides
+        TrainerState got;
+        json_free(checkpoint_state(path, &got));
+        GPT2 *other = gpt2_new(&shape, 1, false, true);
+        Weights *weights = weights_open(path);
+        checkpoint_load(path, weights, other);
+        size_t bytes = model->table.elements * element_size(OF_PARAM);
+        bool same = memcmp(other->params, model->params, bytes) == 0 &&
+                    memcmp(other->v, model->v, bytes) == 0;
+        _exit(!same ? 99 : faults_calls < at ? 0 : MASKED);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(nth_read_fails, "whichever file call of a resume fails: another checkpoint, or one exit code; "
+                     "never wrong weights") {
+    setup();
+    char out[256];
+    strcpy(out, new_out("reads"));
+    save(out, 1), save(out, 2);
+    for (FaultKind kind = FAULT_IO; kind <= FAULT_KILL; kind++) {
+        int code = MASKED;
+        for (long at = 1; code != 0; at++) {
+            code = load_with_fault(out, at, kind);
+            bool failed =
+                kind == FAULT_KILL ? code == 137 : code == EXIT_INPUT || code == EXIT_RUNTIME;
+            CHECK(failed || code == 0 || code == MASKED, "%s at call %ld: exit %d",
+                  fault_names[kind], at, code);
+        }
+    }
+    CHECK(is_good(in_folder("reads/step_00000001")) && is_good(in_folder("reads/step_00000002")));
+}
+
 TEST(unwritable, "read-only, missing and vanished output directories are one line, exit 1") {
     setup();
     CHECK_FATAL(EXIT_RUNTIME, "cannot make the directory: No such file",
