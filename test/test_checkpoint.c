@@ -346,7 +346,7 @@ TEST(unwritable, "read-only, missing and vanished output directories are one lin
     strcpy(out, new_out("readonly"));
     save(out, 1);
     chmod(out, 0555);
-    CHECK_FATAL(EXIT_RUNTIME, "cannot make the directory: Permission denied",
+    CHECK_FATAL(EXIT_RUNTIME, "Permission denied",
                 save_unprivileged(out));
     chmod(out, 0777);
     CHECK(newest_step(out) == 1);
