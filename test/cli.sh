@@ -39,6 +39,9 @@ refuses() {
     count $ok "$what"
 }
 
+# Whether the program can be started on several ranks: it was built with MPI, and mpirun is here.
+has_ranks() { command -v mpirun >/dev/null 2>&1 && nm "$program" | grep -q ' U MPI_Init'; }
+
 skip() { # REASON
     skipped=$((skipped + 1))
     echo "  skipped: $1"

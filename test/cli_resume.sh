@@ -176,7 +176,7 @@ else
 fi
 
 # ---- ranks
-if ! command -v mpirun >/dev/null 2>&1 || cmp -s "$program" "$build/train_gpt2_alone"; then
+if ! has_ranks; then
     skip "no Open MPI"
     finish cli_resume
     exit
