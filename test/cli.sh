@@ -47,6 +47,16 @@ skip() { # REASON
     echo "  skipped: $1"
 }
 
+# Waits until FILE has something in it; gives up after half a minute.
+await() {
+    tries=0
+    until [ -s "$1" ]; do
+        tries=$((tries + 1))
+        [ $tries -le 600 ] || return 1
+        sleep 0.05
+    done
+}
+
 finish() {
     if [ $skipped -gt 0 ]; then
         echo "$1: $passed passed, $failed failed, $skipped skipped"

@@ -125,7 +125,7 @@ done
 for signal in TERM INT USR1; do
     "$program" $base --steps 1000000 --val-every 0 --sample-every 0 --save-every 0 --out "$dir/$signal" >"$dir/$signal.out" 2>&1 &
     pid=$!
-    until [ -s "$dir/$signal/log.txt" ]; do sleep 0.05; done
+    await "$dir/$signal/log.txt"
     # (a shell starts background jobs with SIGINT ignored, and the program takes it all the same)
     kill -$signal $pid
     wait $pid
@@ -142,7 +142,7 @@ long="--steps 300 --save-every 5 --val-every 50 --sample-every 0"
 train long $long
 killed=0 turn=0 kills=50
 [ -n "${SOAK:-}" ] && kills=1000
-while [ $killed -lt $kills ]; do
+while [ $killed -lt $kills ] && [ $turn -lt $((10 * kills)) ]; do
     turn=$((turn + 1))
     [ -d "$(step killed 300)" ] && { rm -r "$dir/kept_run" 2>/dev/null; mv "$dir/killed" "$dir/kept_run"; }
     "$program" $base $long --out "$dir/killed" --resume auto >"$dir/killed.out" 2>"$dir/killed.err" </dev/null &
@@ -156,6 +156,7 @@ while [ $killed -lt $kills ]; do
         break
     fi
 done
+check "it was killed $kills times" test $killed -eq $kills
 check "after kill -9 at $kills moments the run goes on to its end" train killed $long --resume auto
 check "... byte for byte" identical long killed 300
 check "... each step once" each_step_once killed 300
@@ -197,7 +198,7 @@ check "... are the same run, byte for byte" identical exact moved 20
 check "saved by 2 ranks, resumed by 4" ranks 4 two --resume must --steps 22 --decay-steps 20
 mpirun --oversubscribe -np 2 "$program" $base --steps 1000000 --val-every 0 --sample-every 0 --save-every 0 --out "$dir/usr" >"$dir/usr.out" 2>&1 </dev/null &
 pid=$!
-until [ -s "$dir/usr/log.txt" ]; do sleep 0.05; done
+await "$dir/usr/log.txt"
 kill -USR1 $pid
 wait $pid
 check "SIGUSR1 to mpirun ends all ranks with 75" test $? -eq 75
