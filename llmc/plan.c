@@ -168,11 +168,13 @@ static void print_data(const Plan *plan, const Dataset *data, const Rows *train)
     printf("           validation on %s rows of %s\n", grouped(plan->val_rows), stream_name(data->val));
 }
 
-static void print_update(const Plan *plan, const World *world, const Rows *train) {
+static void print_update(const Plan *plan, int64_t batch, const World *world, const Rows *train) {
     uint64_t total = (uint64_t)plan->rows * (uint64_t)plan->T;
-    printf("update     %s tokens = %s rows of %d = %s units of %d rows, over %d rank%s\n", grouped(total),
-           grouped((uint64_t)plan->rows), plan->T, grouped((uint64_t)plan->units), plan->B, world->size,
-           world->size == 1 ? "" : "s");
+    printf("update     %s tokens = %s rows of %d = %s of %d rows, over %d rank%s\n", grouped(total),
+           grouped((uint64_t)plan->rows), plan->T, counted((uint64_t)plan->units, "unit"), plan->B,
+           world->size, world->size == 1 ? "" : "s");
+    if (batch > plan->B)
+        printf("           --batch %lld is more than the update has: it is one unit\n", (wide)batch);
     if (plan->rows == plan->B * plan->most * world->size)
         printf("           B %d x T %d x K %s x R %d\n", plan->B, plan->T,
                grouped((uint64_t)plan->most), world->size);
@@ -247,7 +249,7 @@ void plan_print(const Plan *plan, const Settings *settings, const World *world, 
            world->size == 1 ? "" : "s", world->launcher);
     print_model(plan);
     print_data(plan, data, train);
-    print_update(plan, world, train);
+    print_update(plan, settings->batch, world, train);
     print_rates(plan);
     print_work(plan);
     print_memory(plan, settings, world);
