@@ -43,6 +43,7 @@ static const TrainerState state = {.step = 7,
 
 static void setup(void) {
     if (model) return;
+    backend_open(0, 1, 1); // one thread, so that children may be forked
     char *words[] = {"test", "--data", "one, two.txt", "--data", "three\n\"four\"", "--lr",
                      "0.1",  NULL};
     settings = options_parse(7, words);
@@ -346,8 +347,7 @@ TEST(unwritable, "read-only, missing and vanished output directories are one lin
     strcpy(out, new_out("readonly"));
     save(out, 1);
     chmod(out, 0555);
-    CHECK_FATAL(EXIT_RUNTIME, "Permission denied",
-                save_unprivileged(out));
+    CHECK_FATAL(EXIT_RUNTIME, "Permission denied", save_unprivileged(out));
     chmod(out, 0777);
     CHECK(newest_step(out) == 1);
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { PARALLEL_WORTH = 1 << 16 }; // numbers for which threads meet
+
 void backend_open(int local_rank, int local_size, int threads) {
     (void)local_rank, (void)local_size; // every rank on this machine has the same device
 #ifdef _OPENMP
@@ -45,6 +47,7 @@ void device_free(void *device, size_t bytes) { memory_unmap(device, bytes); }
 void write_floats(void *device, ElementKind kind, const float *host, size_t count) {
     (void)kind; // every kind of number is a real here
     real *to = device;
+    PARALLEL_FOR_IF(count > PARALLEL_WORTH)
     for (size_t i = 0; i < count; i++) to[i] = (real)host[i];
 }
 
@@ -55,6 +58,7 @@ void write_ids(Id *device, const int32_t *host, size_t count) {
 void read_floats(float *host, const void *device, ElementKind kind, size_t count) {
     (void)kind;
     const real *from = device;
+    PARALLEL_FOR_IF(count > PARALLEL_WORTH)
     for (size_t i = 0; i < count; i++) host[i] = (float)from[i];
 }
 
