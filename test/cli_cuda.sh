@@ -14,7 +14,7 @@ run() { # PROGRAM NAME OPTIONS...
         return 1
     }
 }
-ranks="env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np 2"
+ranks="env ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np 2"
 # The losses only: the norm, a sum over everything, is less sharp.
 near() { sh dev/compare_runs -t "$1" "$dir/$2" "$dir/$3"; }
 same() { sh dev/compare_runs "$dir/$1" "$dir/$2"; }
