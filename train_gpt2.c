@@ -15,6 +15,7 @@
 #include "llmc/gpt2.h"
 #include "llmc/log.h"
 #include "llmc/memory.h"
+#include "llmc/nearest.h"
 #include "llmc/options.h"
 #include "llmc/run_directory.h"
 #include "llmc/plan.h"
@@ -409,8 +410,23 @@ static const struct {
 } commands[] = {{"train", command_train},   {"plan", command_plan},     {"sample", command_sample},
                 {"eval", command_eval},     {"verify", command_verify}, {"convert", command_convert}};
 
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+/* Ends the program: the first word is no command. */
+static _Noreturn void refuse_command(const char *word) {
+    const char *nearest = NULL;
+    int limit = slip_distance(word);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        int distance = edit_distance(word, commands[i].name);
+        if (distance <= limit) nearest = commands[i].name, limit = distance - 1;
+    }
+    if (nearest) fatal(EXIT_USAGE, "'%.80s' is no command; did you mean %s?", word, nearest);
+    fatal(EXIT_USAGE, "'%.80s' is no command; there are train, plan, sample, eval, verify and convert", word);
+}
+
 int main(int argc, char **argv) {
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        if (argc > 1 && strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-    return command_train(argc, argv);
+    if (argc < 2 || argv[1][0] == '-') return command_train(argc, argv);
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    refuse_command(argv[1]);
 }

@@ -73,6 +73,9 @@ for command in sample eval verify convert; do
     check "$command --help" sh -c "'$program' $command --help | grep -q '^Usage: train_gpt2 $command'"
 done
 
+refuses 2 "'smaple' is no command; did you mean sample?" "a misspelt command" "$program" smaple --model $hf
+refuses 2 "is no command; there are" "a word that is none" "$program" shakespeare.txt
+
 # ---- eval
 check "the recorded loss of one target" out eval --model $hf --ids "25 63"
 check "... is 4.990044" grep -q '^loss 4\.99004[0-9]* nats per token, perplexity 146\.9[0-9]*, 1 tokens$' "$dir/out"
