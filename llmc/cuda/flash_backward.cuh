@@ -38,8 +38,8 @@ __device__ inline void score_gradient(float s[COLUMNS / 8][4], float dp[COLUMNS 
 /* dK and dV of 64 keys. Grid: (B*NH, tiles of 64 keys). dqkv, qkv (B,T,3C); dout (B,T,C). */
 template <int HS>
 __global__ void __launch_bounds__(FLASH_THREADS)
-    flash_backward_keys_kernel(Act *dqkv, const Act *dout, const Stat *lse, const Stat *delta,
-                               const Act *qkv, int T, int NH, float scale) {
+    flash_backward_keys_kernel(bf16 *dqkv, const bf16 *dout, const Stat *lse, const Stat *delta,
+                               const bf16 *qkv, int T, int NH, float scale) {
     constexpr int PITCH = FLASH_PITCH<HS>, QUERIES = FLASH_QUERIES<HS>, SIZE = QUERIES * PITCH;
     DYNAMIC_SHARED(memory);
     bf16 *k_tile = (bf16 *)memory, *v_tile = k_tile + FLASH_ROWS * PITCH;
@@ -87,8 +87,8 @@ __global__ void __launch_bounds__(FLASH_THREADS)
 /* dQ of 64 queries. Grid: (B*NH, tiles of 64 queries, the longest first). */
 template <int HS>
 __global__ void __launch_bounds__(FLASH_THREADS)
-    flash_backward_queries_kernel(Act *dqkv, const Act *dout, const Stat *lse, const Stat *delta,
-                                  const Act *qkv, int T, int NH, float scale) {
+    flash_backward_queries_kernel(bf16 *dqkv, const bf16 *dout, const Stat *lse, const Stat *delta,
+                                  const bf16 *qkv, int T, int NH, float scale) {
     constexpr int PITCH = FLASH_PITCH<HS>, KEYS = FLASH_KEYS<HS>, SIZE = KEYS * PITCH;
     DYNAMIC_SHARED(memory);
     bf16 *q_tile = (bf16 *)memory, *do_tile = q_tile + FLASH_ROWS * PITCH;
@@ -134,8 +134,8 @@ __global__ void __launch_bounds__(FLASH_THREADS)
 
 /* delta (B,NH,T): the row sums D. */
 template <int HS>
-static void flash_backward(Act *dqkv, const Act *dout, const Stat *lse, const Stat *delta,
-                           const Act *qkv, int B, int T, int NH) {
+static void flash_backward(bf16 *dqkv, const bf16 *dout, const Stat *lse, const Stat *delta,
+                           const bf16 *qkv, int B, int T, int NH) {
     size_t shared_keys = (2 * FLASH_ROWS + 4 * FLASH_QUERIES<HS>)*FLASH_PITCH<HS> * sizeof(bf16);
     size_t shared_queries = (2 * FLASH_ROWS + 4 * FLASH_KEYS<HS>)*FLASH_PITCH<HS> * sizeof(bf16);
     dim3 grid(B * NH, divide_up(T, FLASH_ROWS));

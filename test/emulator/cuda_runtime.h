@@ -16,7 +16,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-#define __shared__ static __attribute__((section("emulated_shared")))
+#define __shared__ static __attribute__((section("emulated_shared"), used)) // used: never constant
 
 // ---- thread indices, vectors --------------------------------------------------------------------
 
