@@ -1,5 +1,5 @@
-/* fiber.cpp: see fiber.h. Hand-written for x86-64 and arm64 (System V calling conventions); elsewhere
- * ucontext does the same, slower. */
+/* fiber.cpp: see fiber.h. Hand-written for x86-64 and arm64 (System V calling conventions); elsewhere,
+ * or with EMULATOR_UCONTEXT, ucontext does the same, slower. */
 #include "fiber.h"
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(EMULATOR_UCONTEXT)
 
 extern "C" void emulator_swap_stacks(void **save, void *load);
 
