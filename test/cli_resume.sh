@@ -203,4 +203,14 @@ kill -USR1 $pid
 wait $pid
 check "SIGUSR1 to mpirun ends all ranks with 75" test $? -eq 75
 check "... with a checkpoint" test -n "$(ls -d "$dir/usr"/step_*)"
+mpirun --oversubscribe -np 2 "$program" $base --steps 1000000 --val-every 0 --sample-every 0 --save-every 0 --out "$dir/one" >"$dir/one.out" 2>&1 </dev/null &
+pid=$!
+until [ -s "$dir/one/log.txt" ]; do sleep 0.05; done
+for rank in $(cat /proc/$pid/task/*/children); do :; done # the last of them
+kill -TERM "$rank"
+wait $pid
+check "SIGTERM to one of two ranks ends both with 75" test $? -eq 75
+last=$(sed -n 's/.*"event":"checkpoint","step":\([0-9]*\).*/\1/p' "$dir/one/metrics.jsonl")
+check "... at one step, which is gone on with" ranks 2 one --resume must --steps $((last + 3))
+check "... each step once" each_step_once one $((last + 3))
 finish cli_resume
