@@ -4,57 +4,20 @@
  * Both builds share this file: `make train_gpt2` links it with the CPU kernels in llmc/cpu/. It contains
  * no mathematics: that is in gpt2.c and block.c (the model), schedule.c and adamw.c (the update), rows.c
  * and batch.c (the data), and in the kernels behind llmc/ops.h. Read update() first. */
-#include "llmc/adamw.h"
-#include "llmc/agreement.h"
-#include "llmc/batch.h"
-#include "llmc/checkpoint.h"
-#include "llmc/checkpoints.h"
 #include "llmc/commands.h"
 #include "llmc/error.h"
 #include "llmc/eval.h"
-#include "llmc/gpt2.h"
-#include "llmc/log.h"
 #include "llmc/memory.h"
 #include "llmc/nearest.h"
-#include "llmc/options.h"
-#include "llmc/run_directory.h"
-#include "llmc/plan.h"
-#include "llmc/resume.h"
 #include "llmc/stop.h"
 #include "llmc/text.h"
+#include "llmc/trainer.h"
 #include "llmc/watchdog.h"
-#include "llmc/weights.h"
-#include "llmc/world.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-typedef struct {
-    Settings settings;
-    World world;
-    Plan plan;
-    Rows rows, val;
-    GPT2 *model;
-    Batch *batch;
-    AdamW optimizer;
-    Log *log;  // NULL on all ranks but 0
-    char *out; // the run's directory, likewise
-
-    // Where the run begins: a checkpoint, other weights (NULL: random ones), or nothing.
-    Resume resume;
-    Weights *start;
-
-    // What changes from update to update.
-    int64_t step;      // index of the next update
-    int64_t updates;   // AdamW's t: updates that changed the weights
-    uint64_t position; // rows served so far
-    int64_t skipped;   // updates in a row that were not finite
-    uint64_t tokens;   // targets trained on
-    double seconds;    // spent in updates
-    int64_t saved;     // step of the newest checkpoint; -1: none
-} Trainer;
 
 // ---------------------------------------------------------------------------------------------
 // One update
@@ -204,40 +167,6 @@ static void speak(Trainer *t) {
     free(text);
 }
 
-/* Writes the checkpoint after t->step updates, and removes old ones. */
-static void save(Trainer *t) {
-    if (t->saved == t->step) return;
-    t->saved = t->step;
-    if (!t->log) return;
-    TrainerState at = {.step = t->step,
-                       .updates = t->updates,
-                       .skipped = t->skipped,
-                       .position = t->position,
-                       .tokens = t->tokens,
-                       .seconds = t->seconds,
-                       .schedule_end = t->plan.schedule.end,
-                       .log = log_offsets(t->log),
-                       .data = stream_identity(t->rows.stream)};
-    char *path = checkpoints_path(t->out, t->step);
-    checkpoint_save(path, t->model, &at, &t->settings, stream_is_bytes(t->rows.stream));
-    log_checkpoint(t->log, t->step, path);
-    checkpoints_keep(t->out, t->settings.keep);
-    free(path);
-}
-
-/* Takes up the run where the checkpoint left it. */
-static void take_up(Trainer *t) {
-    const TrainerState *at = &t->resume.at;
-    checkpoint_load(t->resume.path, t->start, t->model);
-    t->step = at->step;
-    t->updates = at->updates;
-    t->skipped = at->skipped;
-    t->position = at->position;
-    t->tokens = at->tokens;
-    t->seconds = at->seconds;
-    if (t->resume.same_out) t->saved = at->step;
-}
-
 /* Trains until all steps are done, or a signal asks to stop. */
 static void train(Trainer *t) {
     const Settings *s = &t->settings;
@@ -251,10 +180,10 @@ static void train(Trainer *t) {
         if (t->log) log_train(t->log, &record);
         if (t->plan.val_rows > 0 && due(s->val_every, t->step, steps)) validation = validate(t);
         if (s->sample_tokens > 0 && due(s->sample_every, t->step, steps)) speak(t);
-        if (due(s->save_every, t->step, steps)) save(t);
+        if (due(s->save_every, t->step, steps)) trainer_save(t);
     }
     free(square_sums);
-    if (t->step < steps) save(t);
+    if (t->step < steps) trainer_save(t);
     if (!t->log) return;
     if (t->step > first)
         log_say(t->log, "trained %lld updates on %llu tokens: last training loss %.4f, peak memory %.1f MB",
@@ -265,101 +194,12 @@ static void train(Trainer *t) {
                 (unsigned long long)validation.tokens);
 }
 
-/* The run's directory: the one to go on in, or a new one. --resume auto without a good checkpoint starts
- * anew where the run was. */
-static char *open_directory(const Trainer *t) {
-    const Settings *s = &t->settings;
-    if (t->resume.same_out) {
-        checkpoints_set_aside(s->out, t->resume.at.step);
-        return memory_string(s->out);
-    }
-    bool anew = strcmp(s->resume, "auto") == 0 && !t->resume.path;
-    if (anew) checkpoints_set_aside(s->out, -1);
-    return run_directory_open(s->out, s->overwrite || anew);
-}
-
-/* Opens the run's files on rank 0, prints the start-up table and writes the settings record; or cuts the
- * logs back to where the checkpoint was written. */
-static void start_log(Trainer *t, const Dataset *data) {
-    if (t->world.rank != 0) return;
-    const Settings *s = &t->settings;
-    const Resume *resume = &t->resume;
-    t->out = open_directory(t);
-    plan_print(&t->plan, s, &t->world, data, &t->rows);
-    double flops = gpt2_flops_per_token(&t->plan.config), peak = backend_peak_flops() * t->world.size;
-    if (resume->same_out) {
-        t->log = log_resume(t->out, t->plan.steps, s->log_every, flops, peak, resume->at.log);
-        log_checkpoint(t->log, resume->at.step, resume->path);
-    } else {
-        t->log = log_open(t->out, t->plan.steps, s->log_every, flops, peak);
-        log_settings(t->log, s);
-    }
-    if (t->start && !resume->path)
-        log_say(t->log, "weights from %s (%s)", s->model, weights_format(t->start));
-    if (resume->path)
-        log_say(t->log, "resumed from %s: %lld of %lld updates are done", resume->path,
-                (long long)resume->at.step, (long long)t->plan.steps);
-}
-
-/* Opens the data and the device, and plans the run: all that is common to training and planning. */
-static Dataset prepare(Trainer *t) {
-    const Settings *s = &t->settings;
-    Dataset data = dataset_open(s);
-    ranks_agree(&t->world, s, &data);
-    const char *start = t->resume.path ? t->resume.path : weights_path(s->model);
-    if (start) t->start = weights_open(start);
-    Config config = plan_config(s, &data, t->start ? weights_config(t->start) : NULL);
-    stream_set_vocab(data.train, config.vocab);
-    if (data.val) stream_set_vocab(data.val, config.vocab);
-    t->rows = rows_new(data.train, config.seq_len, s->seed, s->shuffle);
-    if (data.val) t->val = rows_new(data.val, config.seq_len, s->seed, false);
-    backend_open(t->world.local_rank, t->world.local_size, (int)s->threads);
-    t->plan = plan_make(s, &config, &t->world, &t->rows, data.val ? &t->val : NULL);
-    return data;
-}
-
-/* `plan`: prints what one update will see, here or in a world of --ranks, and trains nothing. */
-static int command_plan(int argc, char **argv) {
-    Trainer t = {.world = world_open(&argc, &argv)};
-    t.settings = options_parse(argc, argv);
-    const Settings *s = &t.settings;
-    if (s->ranks)
-        t.world = (World){.size = (int)s->ranks, .local_size = (int)s->ranks, .launcher = "--ranks"};
-    Dataset data = prepare(&t);
-    t.settings.total_batch = t.plan.rows * t.plan.T; // --micro-steps may have decided
-    if (t.world.rank == 0) plan_print(&t.plan, s, &t.world, &data, &t.rows);
-    weights_close(t.start);
-    dataset_close(&data);
-    options_free(&t.settings);
-    world_close();
-    return EXIT_DONE;
-}
-
-/* Whether the checkpoint to resume from is the end of the run; refuses one that is of another run. */
-static bool is_finished(const Trainer *t) {
-    const Resume *resume = &t->resume;
-    if (!resume->path) return false;
-    RunFacts facts = {t->plan.T, stream_identity(t->rows.stream), t->plan.schedule.end};
-    resume_check(resume, &t->settings, &facts, weights_config(t->start)->seq_len);
-    if (resume->at.step < t->plan.steps) return false;
-    if (t->world.rank == 0)
-        printf("%s: this run is finished, all %lld updates are done; --steps N goes on\n", resume->path,
-               (long long)t->plan.steps);
-    return true;
-}
-
 /* Builds the model and trains it. Returns the exit code. */
 static int run(Trainer *t, const Dataset *data) {
     const Settings *s = &t->settings;
-    start_log(t, data);
+    trainer_start_log(t, data);
     t->model = gpt2_new(&t->plan.config, t->plan.B, s->recompute, true);
-    if (t->resume.path)
-        take_up(t);
-    else if (t->start)
-        weights_load(t->start, t->model);
-    else
-        gpt2_init(t->model, s->seed);
-    ranks_agree_on_start(&t->world, t->model);
+    trainer_start_weights(t);
     t->batch = batch_new(t->world, t->plan.B, t->plan.T, t->plan.rows);
     reduction_open(t->model->grads, t->model->table.elements, s->exact, (int)t->plan.most);
     train(t);
@@ -387,13 +227,13 @@ static int command_train(int argc, char **argv) {
     stop_watch();
     watchdog_start(&world, s->rank_timeout);
     t.resume = resume_open(&t.settings, &world);
-    Dataset data = prepare(&t);
+    Dataset data = trainer_prepare(&t);
     t.optimizer = (AdamW){.beta1 = s->beta1,
                           .beta2 = s->beta2,
                           .eps = s->eps,
                           .weight_decay = s->weight_decay,
                           .clip = s->clip};
-    int code = is_finished(&t) ? EXIT_DONE : run(&t, &data);
+    int code = trainer_is_finished(&t) ? EXIT_DONE : run(&t, &data);
     weights_close(t.start);
     resume_close(&t.resume);
     dataset_close(&data);

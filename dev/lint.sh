@@ -27,7 +27,7 @@ model: device                : config block gpt2
 weights: model files         : weights tensor_copy hf_model hf_config hf_tensors llmc_bin
 run: weights log ranks        : trainer_state checkpoint checkpoints resume run_directory
 work: model data settings ranks log : agreement batch dataset eval sample text plan
-commands: work weights run   : commands command_sample command_eval command_verify command_convert
+commands: work weights run   : trainer commands command_plan command_sample command_eval command_verify command_convert
 program: commands            : train_gpt2
 cpu: device ranks            :
 cuda: device ranks           :

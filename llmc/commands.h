@@ -3,6 +3,7 @@
 #ifndef LLMC_COMMANDS_H
 #define LLMC_COMMANDS_H
 
+int command_plan(int argc, char **argv);    // what one update will see
 int command_sample(int argc, char **argv);  // text from a model
 int command_eval(int argc, char **argv);    // its loss on data
 int command_verify(int argc, char **argv);  // what a file is, and whether it is whole
