@@ -13,7 +13,7 @@ static const struct {
     [EMBEDDING] = {"embedding", {2e-7, 2e-7}, {1e-6, 1e-6}},
     [LAYERNORM] = {"LayerNorm", {1e-6, 1e-6}, {4e-6, 4e-6}},
     [LINEAR] = {"linear", {1e-6, 4e-6}, {4e-6, 4e-3}},
-    [GELU] = {"GELU", {1e-6, 4e-3}, {4e-6, 4e-3}},
+    [GELU] = {"GELU", {1e-6, 4e-3}, {4e-6, 1e-3}},
     [ATTENTION] = {"attention", {2e-6, 4e-3}, {4e-6, 8e-3}},
     [CLASSIFIER] = {"classifier", {2e-6, 4e-3}, {4e-6, 8e-3}},
     [SQUARES] = {"square sums", {1e-12, 1e-12}, {0, 0}},

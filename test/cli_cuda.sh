@@ -4,7 +4,8 @@
 . test/cli.sh
 export OMP_NUM_THREADS=1
 shape="--layers 2 --heads 1 --channels 64 --seq-len 24 --val-every 0 --sample-every 0 --log-every 0"
-short="$shape --batch 3 --total-batch 96 --warmup 4 --lr 1e-3 --rank-timeout 0"
+awk 'BEGIN { for (i = 0; i < 700; i++) printf "%d squared is %d\n", i, i * i }' >"$dir/text"
+short="$shape --data $dir/text --batch 3 --total-batch 96 --warmup 4 --lr 1e-3 --rank-timeout 0"
 run() { # PROGRAM NAME OPTIONS...
     binary=$1 name=$2
     shift 2
@@ -43,10 +44,14 @@ check "linear layers where the library offers no epilogue" env EMULATOR_REFUSE=e
 check "linear layers with own epilogues" env TRAIN_GPT2_EPILOGUES=own "$build/backend_fp32" linear
 
 # ---- curves
-check "the CPU trains for 20 steps" run train_gpt2 cpu --steps 20 --save-every 10
-check "the CUDA program in FP32" run train_gpt2emu_fp32 fp32 --steps 20 --save-every 10
+speaks="--val-every 10 --val-tokens 100 --sample-every 20 --sample-tokens 30"
+check "the CPU trains for 20 steps" run train_gpt2 cpu --steps 20 --save-every 10 $speaks
+check "the CUDA program in FP32" run train_gpt2emu_fp32 fp32 --steps 20 --save-every 10 $speaks
 check "... has the CPU's losses to 1e-5, and its data" near 1e-5 cpu fp32
-check "the CUDA program in bf16" run train_gpt2emu_bf16 bf16 --steps 20 --no-exact --save-every 10
+said() { grep '"event":"sample"' "$dir/$1/metrics.jsonl"; }
+speaks_alike() { [ -n "$(said "$1")" ] && [ "$(said "$1")" = "$(said "$2")" ]; }
+check "... and writes the same text" speaks_alike cpu fp32
+check "the CUDA program in bf16" run train_gpt2emu_bf16 bf16 --steps 20 --no-exact --save-every 10 $speaks
 check "... has the CPU's losses to 2e-2, and its data" near 2e-2 cpu bf16
 
 # ---- checkpoints go from one build to the other
@@ -73,7 +78,7 @@ unset EMULATOR_ORDER
 # ---- ... and on any number of ranks
 if [ -n "$(nm "$build/train_gpt2emu_fp32" | grep ' MPI_Init')" ] && command -v mpirun >/dev/null; then
     launcher=$ranks
-    check "FP32 on 2 ranks, sums in float" run train_gpt2emu_fp32 two --steps 20 --no-exact
+    check "FP32 on 2 ranks, sums in float" run train_gpt2emu_fp32 two --steps 20 --no-exact $speaks
     check "... has the losses of one to 1e-5" near 1e-5 fp32 two
     check "2 ranks for 3 steps in units of one row" run train_gpt2emu_fp32 two-forward --steps 3 --batch 1 --no-exact
     for order in reversed random:3; do
