@@ -147,6 +147,7 @@ int command_eval(int argc, char **argv) {
     else
         evaluate_data(model, &o, &world);
     gpt2_free(model);
+    free(o.data.items);
     free(path);
     world_close();
     return EXIT_DONE;

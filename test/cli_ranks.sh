@@ -5,7 +5,6 @@
 alone=$build/train_gpt2_alone # built without MPI
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # containers run as root
 export OMP_WAIT_POLICY=passive                                   # more threads than cores
-export ASAN_OPTIONS=detect_leaks=0                               # MPI's own are not ours
 shape="--layers 1 --heads 2 --channels 32 --seq-len 16 --val-every 0 --sample-every 0 --log-every 0 --warmup 2"
 head -c 400 README.md >"$dir/text" # 399 targets: 24 rows of 16 and one of 15
 

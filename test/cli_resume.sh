@@ -182,7 +182,6 @@ if ! has_ranks; then
     finish cli_resume
     exit
 fi
-export ASAN_OPTIONS=detect_leaks=0 # what MPI itself never frees is no leak of ours
 check "2 ranks, 20 steps" ranks 2 two $base --steps 20 --save-every 7 --keep 0
 check "2 ranks, 7 steps of 20" ranks 2 two_parts $base --steps 20 --save-every 7 --keep 0
 forget two_parts 7

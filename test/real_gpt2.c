@@ -158,10 +158,10 @@ TEST(names_at, "every packed element finds its tensor's name") {
 }
 
 static void count_tokens(void *context, int token) {
-    int *seen = context;
+    unsigned *seen = context; // how many, and a hash of them
     CHECK(token >= 0 && token < shape.vocab, "token %d", token);
     seen[0]++;
-    seen[1] = seen[1] * 31 + token;
+    seen[1] = seen[1] * 31 + (unsigned)token;
 }
 
 TEST(generate_lengths, "T-1, T, T+1 and 10 T tokens are generated, repeatably, none from the padding") {
@@ -169,10 +169,10 @@ TEST(generate_lengths, "T-1, T, T+1 and 10 T tokens are generated, repeatably, n
     const int lengths[] = {T - 1, T, T + 1, 10 * T};
     for (int i = 0; i < 4; i++) {
         Sampling sampling = {.temperature = 1, .seed = 5};
-        int first[2] = {0, 0}, second[2] = {0, 0};
+        unsigned first[2] = {0, 0}, second[2] = {0, 0};
         sample_generate(model, ids, 3, lengths[i], &sampling, count_tokens, first);
         sample_generate(model, ids, 3, lengths[i], &sampling, count_tokens, second);
-        CHECK(first[0] == lengths[i] && second[1] == first[1], "%d tokens", first[0]);
+        CHECK(first[0] == (unsigned)lengths[i] && second[1] == first[1], "%u tokens", first[0]);
     }
     gpt2_free(model);
 }
@@ -182,7 +182,7 @@ TEST(generate_one_position, "a model with rows of one token can speak too") {
     config.seq_len = 1;
     GPT2 *model = model_new(&config, false, false);
     Sampling sampling = {.temperature = 1, .seed = 5};
-    int seen[2] = {0, 0};
+    unsigned seen[2] = {0, 0};
     sample_generate(model, ids, 1, 7, &sampling, count_tokens, seen);
     CHECK(seen[0] == 7);
     gpt2_free(model);

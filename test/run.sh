@@ -8,7 +8,6 @@ passed=0 failed=0 skipped=0 broken=''
 log=${BUILD:-build}/test.log
 mkdir -p "${log%/*}" || exit 1
 export LC_ALL=C # the same order of names and the same words everywhere
-export ASAN_OPTIONS="allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}" # as without the sanitizer
 
 # The number before WORD in a closing line, or 0.
 number() { echo "$line" | sed -n "s/.* \([0-9][0-9]*\) $1.*/\1/p" | grep . || echo 0; }
