@@ -197,6 +197,7 @@ static void train(Trainer *t) {
 /* Builds the model and trains it. Returns the exit code. */
 static int run(Trainer *t, const Dataset *data) {
     const Settings *s = &t->settings;
+    plan_check_memory(&t->plan, s, &t->world);
     trainer_start_log(t, data);
     t->model = gpt2_new(&t->plan.config, t->plan.B, s->recompute, true);
     trainer_start_weights(t);

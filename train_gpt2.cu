@@ -98,6 +98,12 @@ size_t element_size(ElementKind kind) {
     }
 }
 
+size_t device_memory(void) {
+    size_t available = 0, total = 0;
+    CUDA(cudaMemGetInfo(&available, &total));
+    return available;
+}
+
 static void out_of_memory(size_t bytes, const char *what) {
     size_t available = 0, total = 0;
     cudaMemGetInfo(&available, &total);

@@ -52,6 +52,9 @@ double backend_peak_flops(void);
 /* Bytes of one element of a kind. */
 size_t element_size(ElementKind kind);
 
+/* Bytes that this rank can still have: free memory of its device, or its share of the machine's. */
+size_t device_memory(void);
+
 /* Zeroed device memory, 256-byte aligned; fatal (EXIT_RUNTIME, naming `what`) when it is not to be
  * had. device_free takes the same number of bytes. */
 void *device_alloc(size_t bytes, const char *what);

@@ -121,6 +121,47 @@ Plan plan_make(const Settings *s, const Config *config, const World *world, cons
 }
 
 // ---------------------------------------------------------------------------------------------
+// Memory
+
+/* What a rank takes with units of B rows; *sums: of that, for sums of gradients over units and ranks. */
+static MemoryPlan memory_with(const Plan *plan, const Settings *s, const World *world, int B, size_t *sums) {
+    TensorTable table = tensor_table_new(&plan->config);
+    int64_t most = divide_up(divide_up(plan->rows, B), world->size);
+    *sums = reduction_bytes(table.elements, s->exact, (int)most, world->size);
+    tensor_table_free(&table);
+    return gpt2_memory(&plan->config, B, s->recompute, true);
+}
+
+static size_t total_memory(const MemoryPlan *m, size_t sums) {
+    return m->params + m->grads + m->optimizer + m->activations + m->scratch + sums;
+}
+
+static bool fits(const Plan *plan, const Settings *s, const World *world, int B) {
+    size_t sums;
+    MemoryPlan m = memory_with(plan, s, world, B, &sums);
+    return total_memory(&m, sums) <= device_memory();
+}
+
+void plan_check_memory(const Plan *plan, const Settings *s, const World *world) {
+    if (fits(plan, s, world, plan->B)) return;
+    size_t sums;
+    MemoryPlan m = memory_with(plan, s, world, plan->B, &sums);
+    double needed = (double)total_memory(&m, sums) / 1e9, there = (double)device_memory() / 1e9;
+    int low = 0, high = plan->B; // units of `low` rows fit, of `high` they do not
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        *(fits(plan, s, world, middle) ? &low : &high) = middle;
+    }
+    if (low == 0)
+        fatal(EXIT_RUNTIME,
+              "%.2f GB of memory are needed and %.2f are free; not even --batch 1 would fit: %suse a smaller "
+              "model",
+              needed, there, s->recompute ? "" : "try --recompute, or ");
+    fatal(EXIT_RUNTIME, "%.2f GB of memory are needed and %.2f are free; --batch %d would fit", needed, there,
+          low);
+}
+
+// ---------------------------------------------------------------------------------------------
 // Printing
 
 /* 1234567 as "1,234,567", in one of a few static buffers. */
@@ -192,15 +233,11 @@ static void print_update(const Plan *plan, int64_t batch, const World *world, co
 }
 
 static void print_memory(const Plan *plan, const Settings *s, const World *world) {
-    MemoryPlan m = gpt2_memory(&plan->config, plan->B, s->recompute, true);
-    size_t sums = 0;
-    TensorTable table = tensor_table_new(&plan->config);
-    sums = reduction_bytes(table.elements, s->exact, (int)plan->most, world->size);
-    tensor_table_free(&table);
-    size_t all = m.params + m.grads + m.optimizer + m.activations + m.scratch + sums;
+    size_t sums;
+    MemoryPlan m = memory_with(plan, s, world, plan->B, &sums);
     printf("memory     %.1f MB a rank: weights %.1f, gradients %.1f, optimizer %.1f, activations %.1f, "
            "scratch %.1f\n",
-           (double)all / 1e6, (double)m.params / 1e6, (double)(m.grads + sums) / 1e6,
+           (double)total_memory(&m, sums) / 1e6, (double)m.params / 1e6, (double)(m.grads + sums) / 1e6,
            (double)m.optimizer / 1e6, (double)m.activations / 1e6, (double)m.scratch / 1e6);
 }
 

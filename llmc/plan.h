@@ -28,6 +28,10 @@ Config plan_config(const Settings *settings, const Dataset *data, const Config *
 Plan plan_make(const Settings *settings, const Config *config, const World *world, const Rows *train,
                const Rows *val);
 
+/* Fatal (EXIT_RUNTIME) when the run needs more memory than its device has: says how much, and the largest
+ * --batch that would fit. The device must be open. */
+void plan_check_memory(const Plan *plan, const Settings *settings, const World *world);
+
 /* The start-up table: settings, derived values, decay groups, memory. */
 void plan_print(const Plan *plan, const Settings *settings, const World *world, const Dataset *data,
                 const Rows *train);

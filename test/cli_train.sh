@@ -112,6 +112,9 @@ refuses 2 "total-batch" "a total of 0" "$program" $short --data $text --total-ba
 refuses 2 "total-batch" "a negative total" "$program" $short --data $text --total-batch -1 --out "$dir/r"
 refuses 2 "heads" "channels not divisible by heads" "$program" $short --heads 3 --data $text --out "$dir/r"
 refuses 2 "gpt2" "an unknown model names those there are" "$program" $short --model gpt5 --data $text --out "$dir/r"
+large="--channels 64 --seq-len 1024 --total-batch 1024M --data $text"
+refuses 1 "would fit" "a batch that no machine has the memory for names one that fits" "$program" $large --batch 1000k --out "$dir/large"
+check "... before anything is made" test ! -e "$dir/large"
 refuses 2 "already holds a run" "an --out with a run in it" "$program" $short --data $text --steps 1 --out "$dir/base"
 check "... is untouched" same base again
 check "--overwrite replaces it" train base --data $text --steps 2 --overwrite

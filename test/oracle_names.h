@@ -4,6 +4,7 @@
 #define backend_name oracle_backend_name
 #define backend_peak_flops oracle_backend_peak_flops
 #define element_size oracle_element_size
+#define device_memory oracle_device_memory
 #define device_alloc oracle_device_alloc
 #define device_free oracle_device_free
 #define write_floats oracle_write_floats

@@ -7,11 +7,15 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PARALLEL_WORTH = 1 << 16 }; // numbers for which threads meet
 
+static int sharers = 1; // ranks on this machine
+
 void backend_open(int local_rank, int local_size, int threads) {
-    (void)local_rank, (void)local_size; // every rank on this machine has the same device
+    (void)local_rank; // every rank on this machine has the same device
+    sharers = local_size;
 #ifdef _OPENMP
     omp_set_num_threads(threads > 0 ? threads : world_cores());
 #else
@@ -39,6 +43,11 @@ const char *backend_name(void) {
 double backend_peak_flops(void) { return 0; } // varies with clock and vector unit: not claimed
 
 size_t element_size(ElementKind kind) { return kind == OF_ID ? sizeof(Id) : sizeof(real); }
+
+size_t device_memory(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes / (size_t)sharers : SIZE_MAX;
+}
 
 void *device_alloc(size_t bytes, const char *what) { return memory_map(bytes, what); }
 
