@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* Tokens of a unit at its fullest. */
 static size_t unit_tokens(const Batch *batch) { return (size_t)batch->B * batch->T; }
 

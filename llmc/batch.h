@@ -9,6 +9,9 @@
 #include "rows.h"
 #include "world.h"
 
+/* a / b rounded up, for a >= 0 and b > 0: rows to units, units to micro-steps. */
+static inline int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
 typedef struct {
     World world;
     int B, T;

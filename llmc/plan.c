@@ -1,6 +1,7 @@
 /* plan.c: see plan.h. */
 #include "plan.h"
 
+#include "batch.h"
 #include "error.h"
 
 #include <math.h>
@@ -83,8 +84,6 @@ static int64_t rows_per_update(int64_t total, int64_t T) {
           "totals are %lld and %lld",
           (wide)total, (wide)T, (wide)below, (wide)(below + T));
 }
-
-static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 static int64_t steps_of(const Settings *s, const Rows *train, int64_t rows) {
     if (s->steps >= 0) return s->steps;
