@@ -17,7 +17,7 @@ layers='
 error:                       : error
 memory: error                : memory parallel
 base: memory                 : utf8 number nearest checksum rng permutation schedule half transpose
-files: base                  : io output json_read json_write safetensors byte_tokenizer
+files: base                  : file_sum io output json_read json_write safetensors byte_tokenizer
 device: base                 : ops adamw
 ranks: base                  : launcher world world_parts world_alone world_mpi watchdog stop
 data: files                  : shard npy paths stream rows builtin_text

@@ -2,11 +2,9 @@
 #include "checkpoint.h"
 
 #include "byte_tokenizer.h"
-#include "checksum.h"
 #include "error.h"
 #include "hf_model.h"
 #include "memory.h"
-#include "parallel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,9 +40,23 @@ static void write_model(OutputFile *file, const GPT2 *model) {
     hf_write_tensors(file, &model->table, &weights, 1);
 }
 
+/* The table of the moments' file, where every matrix stands (out, in), as in memory: no other tool asks for
+ * Conv1D's orientation there, and two thirds of a checkpoint need not be transposed. */
+static TensorTable moments_table(const TensorTable *weights) {
+    TensorTable table = {.count = weights->count};
+    table.tensors = memory_new((size_t)table.count, sizeof(Tensor), "the tensor table");
+    for (int i = 0; i < table.count; i++) {
+        table.tensors[i] = weights->tensors[i];
+        table.tensors[i].transposed = false;
+    }
+    return table;
+}
+
 static void write_optimizer(OutputFile *file, const GPT2 *model) {
     const TensorGroup moments[] = {{"m.", read_moments, model->m}, {"v.", read_moments, model->v}};
-    hf_write_tensors(file, &model->table, moments, 2);
+    TensorTable table = moments_table(&model->table);
+    hf_write_tensors(file, &table, moments, 2);
+    tensor_table_free(&table);
 }
 
 static void write_tokenizer(OutputFile *file, const GPT2 *model) {
@@ -94,7 +106,7 @@ void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *st
 // ---------------------------------------------------------------------------------------------
 // Verifying. Files are read with read(2): a file that is gone or cut is no error of the program here.
 
-enum { READ_BYTES = 1 << 20, MAX_STATE = 1 << 24 };
+enum { READ_BYTES = 1 << 16, MAX_STATE = 1 << 24 };
 
 static char *file_path_of(const char *directory, const char *name) {
     size_t bytes = strlen(directory) + strlen(name) + 2;
@@ -103,50 +115,33 @@ static char *file_path_of(const char *directory, const char *name) {
     return path;
 }
 
-/* Reads a whole file through `take`. Returns 0 or an errno. */
-static int read_through(const char *path,
-                        void (*take)(void *context, const void *data, size_t bytes),
-                        void *context) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC), failure = 0;
-    if (descriptor < 0) return errno;
-    posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL); // a wish: the system reads ahead
-    char *buffer = memory_new(READ_BYTES, 1, "a buffer for reading");
-    for (ssize_t n; (n = read(descriptor, buffer, READ_BYTES)) != 0;) {
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) {
-            failure = errno;
-            break;
-        }
-        take(context, buffer, (size_t)n);
-    }
-    free(buffer);
-    close(descriptor);
-    return failure;
-}
-
-static void add_to_sum(void *context, const void *data, size_t bytes) {
-    checksum_add(context, data, bytes);
-}
-
 /* The state file's text, as much of it as a state file may have. */
 typedef struct {
     char *text;
     size_t bytes;
 } Text;
 
-static void add_to_text(void *context, const void *data, size_t bytes) {
-    Text *text = context;
-    if (text->bytes + bytes > MAX_STATE) bytes = MAX_STATE - text->bytes;
-    text->text = memory_grow(text->text, text->bytes + bytes, 1, state_file);
-    memcpy(text->text + text->bytes, data, bytes);
-    text->bytes += bytes;
+/* Returns 0 or an errno. */
+static int read_text(const char *path, Text *text) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not hang us
+    if (descriptor < 0) return errno;
+    int failure = 0;
+    while (text->bytes < MAX_STATE && !failure) {
+        text->text = memory_grow(text->text, text->bytes + READ_BYTES, 1, state_file);
+        ssize_t n = read(descriptor, text->text + text->bytes, READ_BYTES);
+        if (n == 0) break;
+        if (n > 0) text->bytes += (size_t)n;
+        if (n < 0 && errno != EINTR) failure = errno;
+    }
+    close(descriptor);
+    return failure;
 }
 
 /* The state's document, or NULL with problem. */
 static const Json *read_state(const char *directory, char *problem) {
     Text text = {0};
     char *path = file_path_of(directory, state_file), why[STATE_PROBLEM];
-    int failure = read_through(path, add_to_text, &text);
+    int failure = read_text(path, &text);
     const Json *root = NULL;
     if (failure) {
         snprintf(problem, CHECKPOINT_PROBLEM, "%s: %s", path, strerror(failure));
@@ -162,11 +157,9 @@ static const Json *read_state(const char *directory, char *problem) {
 /* Compares a file with the sum that the state has of it. */
 static bool verify_file(const char *directory, const Json *root, const char *name, char *problem) {
     char *path = file_path_of(directory, name);
-    FileSum want;
-    Checksum got;
-    checksum_begin(&got);
+    FileSum want, got;
     bool listed = trainer_state_sum(root, name, &want), good = false;
-    int failure = listed ? read_through(path, add_to_sum, &got) : 0;
+    int failure = listed ? file_sum_read(path, &got) : 0;
     if (!listed)
         snprintf(problem, CHECKPOINT_PROBLEM, "%s: trainer_state.json has no sum of it", path);
     else if (failure)
@@ -174,7 +167,7 @@ static bool verify_file(const char *directory, const Json *root, const char *nam
     else if (got.bytes != want.bytes)
         snprintf(problem, CHECKPOINT_PROBLEM, "%s: has %llu bytes, expected %llu", path,
                  (unsigned long long)got.bytes, (unsigned long long)want.bytes);
-    else if (checksum_value(&got) != want.sum)
+    else if (got.sum != want.sum)
         snprintf(problem, CHECKPOINT_PROBLEM,
                  "%s: its bytes are not those that were written (wrong sum)", path);
     else
@@ -186,19 +179,13 @@ static bool verify_file(const char *directory, const Json *root, const char *nam
 bool checkpoint_verify(const char *path, char *problem) {
     const Json *root = read_state(path, problem);
     if (!root) return false;
-    char problems[FILES][CHECKPOINT_PROBLEM];
-    bool good[FILES];
-    PARALLEL_EACH // one file is summed while another is read
-    for (int i = 0; i < FILES; i++) {
+    bool good = true;
+    for (int i = 0; i < FILES && good; i++) {
         bool listed = json_member(json_member(root, "files"), files[i].name) != NULL;
-        bool expected = listed || !files[i].byte_tokens;
-        good[i] = !expected || verify_file(path, root, files[i].name, problems[i]);
+        if (listed || !files[i].byte_tokens) good = verify_file(path, root, files[i].name, problem);
     }
     json_free(root);
-    int bad = 0;
-    while (bad < FILES && good[bad]) bad++;
-    if (bad < FILES) memcpy(problem, problems[bad], CHECKPOINT_PROBLEM);
-    return bad == FILES;
+    return good;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -224,14 +211,16 @@ void checkpoint_load(const char *path, Weights *weights, GPT2 *model) {
     weights_load(weights, model);
     char *optimizer = file_path_of(path, optimizer_file);
     SafeTensors *file = safetensors_open(optimizer);
+    TensorTable table = moments_table(weights_table(weights));
     const char *prefixes[] = {"m.", "v."};
     State *moments[] = {model->m, model->v};
     for (int k = 0; k < 2; k++) {
-        HfReader *reader = hf_reader_new(file, prefixes[k], weights_table(weights));
+        HfReader *reader = hf_reader_new(file, prefixes[k], &table);
         for (int i = 0; i < model->table.count; i++)
             tensor_copy(&model->table.tensors[i], hf_read_rows, reader, write_moments, moments[k]);
         hf_reader_free(reader);
     }
+    tensor_table_free(&table);
     safetensors_close(file);
     free(optimizer);
 }

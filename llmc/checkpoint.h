@@ -1,7 +1,7 @@
 /* checkpoint.h: one checkpoint. A directory OUT/step_NNNNNNNN that Hugging Face's tools open:
  *
  *   config.json  model.safetensors       the model (hf_model.h)
- *   optimizer.safetensors                AdamW's moments, as m.NAME and v.NAME, shaped like their weights
+ *   optimizer.safetensors                AdamW's moments, as m.NAME and v.NAME; matrices stand (out, in)
  *   tokenizer.json  tokenizer_config.json    only where tokens are bytes
  *   trainer_state.json                   everything else, and the sums of all files (trainer_state.h)
  *

@@ -149,7 +149,7 @@ void hf_read_rows(void *context, const Tensor *tensor, size_t row, size_t rows, 
     const Tensor *whole = &reader->table->tensors[tensor_table_find(reader->table, tensor->name)];
     const SafeTensor *stored = find(reader->file, reader->prefix, whole);
     size_t columns = tensor_columns(tensor);
-    if (!tensor->transposed) {
+    if (!whole->transposed) {
         read_plain(reader, stored, row * columns, rows * columns, out);
         return;
     }

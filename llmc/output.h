@@ -7,6 +7,8 @@
 #ifndef LLMC_OUTPUT_H
 #define LLMC_OUTPUT_H
 
+#include "file_sum.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,13 +28,7 @@ OutputFile *output_open(Output *output, const char *file);
 void output_write(OutputFile *file, const void *data, size_t bytes);
 void output_print(OutputFile *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What was written so far: bytes and their checksum (checksum.h). */
-typedef struct {
-    uint64_t bytes, sum;
-} FileSum;
-FileSum output_sum(const OutputFile *file);
-
-/* Syncs and closes a file. */
+/* Syncs and closes a file. Returns the bytes written and their sum. */
 FileSum output_close(OutputFile *file);
 
 /* Renames NAME.tmp to NAME: now it is there. */

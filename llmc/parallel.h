@@ -13,6 +13,7 @@
  * machine); and one for iterations of unequal cost, in shrinking pieces. */
 #define PRAGMA(text) _Pragma(#text)
 #define PARALLEL_FOR_IF(worth) PRAGMA(omp parallel for schedule(static) if (worth))
+#define PARALLEL_SIMD_FOR_IF(worth) PRAGMA(omp parallel for simd schedule(static) if (worth))
 #define PARALLEL_TASKS_IF(worth) PRAGMA(omp parallel for schedule(guided) if (worth))
 /* For a few iterations, each of them long: every thread takes the next one. */
 #define PARALLEL_EACH _Pragma("omp parallel for schedule(dynamic, 1)")
@@ -22,6 +23,7 @@ static inline int omp_get_thread_num(void) { return 0; }
 static inline int omp_get_num_threads(void) { return 1; }
 #define PARALLEL_FOR
 #define PARALLEL_FOR_IF(worth)
+#define PARALLEL_SIMD_FOR_IF(worth)
 #define PARALLEL_TASKS_IF(worth)
 #define PARALLEL_EACH
 #define SIMD_FOR

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const char format[] = "train_gpt2 checkpoint";
-enum { VERSION = 1, HEX_CHARS = 17 };
+enum { VERSION = 2, HEX_CHARS = 17 };
 
 /* What stands around the last member; between them are 16 digits. */
 static const char sum_begin[] = ",\n  \"xxh64\":\"", sum_end[] = "\"\n}\n";
@@ -72,7 +72,7 @@ static void put_files(JsonWriter *json, const NamedSum *files, int count) {
     for (int i = 0; i < count; i++) {
         json_open(json, files[i].name, '{');
         json_put_unsigned(json, "bytes", files[i].sum.bytes);
-        json_put_string(json, "xxh64", hex(text, files[i].sum.sum));
+        json_put_string(json, "sum", hex(text, files[i].sum.sum));
         json_close(json, '}');
     }
     json_close(json, '}');
@@ -169,5 +169,5 @@ bool trainer_state_sum(const Json *root, const char *name, FileSum *sum) {
     int64_t bytes;
     if (!json_integer(json_member(entry, "bytes"), 0, INT64_MAX, &bytes)) return false;
     sum->bytes = (uint64_t)bytes;
-    return hex_of(entry, "xxh64", &sum->sum);
+    return hex_of(entry, "sum", &sum->sum);
 }

@@ -1,6 +1,6 @@
 /* trainer_state.h: trainer_state.json, what a checkpoint knows beside weights and moments.
  *
- *   {"format": "train_gpt2 checkpoint", "version": 1,
+ *   {"format": "train_gpt2 checkpoint", "version": 2,
  *    "step": 500,        index of the next update; the learning rate is a function of it
  *    "updates": 500,     AdamW's t: updates that changed the weights
  *    "skipped": 0,       updates in a row, up to now, that were not finite
@@ -10,10 +10,11 @@
  *    "schedule_end": 1000,                     step at which the learning rate is at its minimum
  *    "data": "16 hex digits",                  stream_identity of the training data
  *    "settings": {every option by its name; null: not set; lists as arrays},
- *    "files": {"model.safetensors": {"bytes": 497774208, "xxh64": "16 hex digits"}, ...},
+ *    "files": {"model.safetensors": {"bytes": 497774208, "sum": "16 hex digits"}, ...},      file_sum.h
  *    "xxh64": "16 hex digits"}
  *
- * The last member is the sum of all bytes before its line, so that no bit of a checkpoint goes unguarded. */
+ * The last member is the sum (checksum.h) of all bytes before its line, so that no bit of a checkpoint goes
+ * unguarded. Version 1 had transposed moments and sums over whole files; nothing reads it any more. */
 #ifndef LLMC_TRAINER_STATE_H
 #define LLMC_TRAINER_STATE_H
 

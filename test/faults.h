@@ -72,6 +72,11 @@ ssize_t read(int descriptor, void *data, size_t bytes) {
     return syscall(SYS_read, descriptor, data, bytes);
 }
 
+ssize_t pread(int descriptor, void *data, size_t bytes, off_t at) {
+    if (faults_strike(0)) return -1;
+    return syscall(SYS_pread64, descriptor, data, bytes, at);
+}
+
 /* Counted, but the disk is spared: no test cuts the power. */
 int fsync(int descriptor) {
     (void)descriptor;

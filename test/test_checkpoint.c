@@ -2,6 +2,7 @@
  * newest good one is there; every damaged bit is seen; what is loaded is what was saved. */
 #include "../llmc/checkpoint.h"
 #include "../llmc/checkpoints.h"
+#include "../llmc/safetensors.h"
 
 #include "../llmc/error.h"
 #include "faults.h"
@@ -112,6 +113,35 @@ TEST(round_trip, "weights, moments, counters and settings come back as they were
     CHECK(json_is(data->first->next, "three\n\"four\""));
     CHECK(strcmp(json_member(recorded, "lr")->text, "0.1") == 0);
     json_free(root);
+    free(path);
+}
+
+TEST(orientation,
+     "weights stand in their file as Hugging Face has them, moments as they lie in memory") {
+    setup();
+    char out[256], name[512];
+    strcpy(out, new_out("orientation"));
+    save(out, 7);
+    const Tensor *qkv =
+        &model->table.tensors[tensor_table_find(&model->table, "h.0.attn.c_attn.weight")];
+    char *path = checkpoints_path(out, 7);
+    const struct {
+        const char *file, *tensor;
+        size_t rows;
+        float step; // between the first element and the next of the matrix's first row or column
+    } files[] = {{"model.safetensors", "h.0.attn.c_attn.weight", 8, 8e-3f},
+                 {"optimizer.safetensors", "m.h.0.attn.c_attn.weight", 24, -1e-3f},
+                 {"optimizer.safetensors", "v.h.0.attn.c_attn.weight", 24, 0.5e-3f}};
+    for (int i = 0; i < 3; i++) {
+        float x[2];
+        snprintf(name, sizeof name, "%s/%s", path, files[i].file);
+        SafeTensors *file = safetensors_open(name);
+        const SafeTensor *stored = safetensors_find(file, files[i].tensor);
+        CHECK(stored && stored->shape[0] == files[i].rows && stored->count == qkv->count);
+        safetensor_floats(stored, safetensor_at(file, stored, 0, 2), 2, x);
+        CHECK_NEAR(x[1] - x[0], files[i].step, 1e-6);
+        safetensors_close(file);
+    }
     free(path);
 }
 

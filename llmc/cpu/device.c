@@ -56,7 +56,7 @@ void device_free(void *device, size_t bytes) { memory_unmap(device, bytes); }
 void write_floats(void *device, ElementKind kind, const float *host, size_t count) {
     (void)kind; // every kind of number is a real here
     real *to = device;
-    PARALLEL_FOR_IF(count > PARALLEL_WORTH)
+    PARALLEL_SIMD_FOR_IF(count > PARALLEL_WORTH)
     for (size_t i = 0; i < count; i++) to[i] = (real)host[i];
 }
 
@@ -67,7 +67,7 @@ void write_ids(Id *device, const int32_t *host, size_t count) {
 void read_floats(float *host, const void *device, ElementKind kind, size_t count) {
     (void)kind;
     const real *from = device;
-    PARALLEL_FOR_IF(count > PARALLEL_WORTH)
+    PARALLEL_SIMD_FOR_IF(count > PARALLEL_WORTH)
     for (size_t i = 0; i < count; i++) host[i] = (float)from[i];
 }
 
