@@ -30,7 +30,7 @@ flags = -std=gnu11 -Wall -Wextra $(OPTIMIZE) $(arch) -ffp-contract=fast -fno-mat
 libs  = $(if $(mpi),$(mpi_libs)) -lm $(LDFLAGS)
 
 # ---- sources ------------------------------------------------------------------------------------
-shared := $(patsubst %.c,$(BUILD)/%.o,$(wildcard llmc/*.c))
+shared := $(patsubst %.c,$(BUILD)/%.o,$(filter-out llmc/cpu/%,$(wildcard llmc/*/*.c)))
 cpu     = $(patsubst llmc/cpu/%.c,$(BUILD)/cpu_$(1)/%.o,$(wildcard llmc/cpu/*.c))
 tests  := $(patsubst test/%.c,$(BUILD)/%,$(wildcard test/test_*.c)) \
           $(foreach r,float double,$(patsubst test/%.c,$(BUILD)/%_$(r),$(wildcard test/real_*.c)))
@@ -117,8 +117,8 @@ $(BUILD)/train_gpt2 $(BUILD)/make_data:
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 
 # The program without MPI, whatever the settings: a test starts it under mpirun.
-world := $(BUILD)/llmc/world_mpi.o $(BUILD)/llmc/world_alone.o
-$(BUILD)/train_gpt2_alone: $(BUILD)/train_gpt2.o $(filter-out $(world),$(shared)) $(BUILD)/alone/world_alone.o $(call cpu,float)
+world := $(BUILD)/llmc/ranks/world_mpi.o $(BUILD)/llmc/ranks/world_alone.o
+$(BUILD)/train_gpt2_alone: $(BUILD)/train_gpt2.o $(filter-out $(world),$(shared)) $(BUILD)/alone/ranks/world_alone.o $(call cpu,float)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 
@@ -143,10 +143,10 @@ $(BUILD)/test_double/%.o: test/%.c $(BUILD)/flags
 	$(call compile,-DREAL=double)
 
 # The built-in text is this project's own source and docs, as the assembler includes it.
-text := README.md train_gpt2.c $(sort $(wildcard llmc/*.h llmc/*.c llmc/cpu/*.h llmc/cpu/*.c))
+text := README.md train_gpt2.c $(sort $(wildcard llmc/*.h llmc/*/*.h llmc/*/*.c))
 $(BUILD)/builtin.txt: $(text)
 	$(Q)mkdir -p $(@D) && cat $(text) > $@
-$(BUILD)/llmc/builtin_text.o: llmc/builtin_text.c $(BUILD)/builtin.txt $(BUILD)/flags
+$(BUILD)/llmc/data/builtin_text.o: llmc/data/builtin_text.c $(BUILD)/builtin.txt $(BUILD)/flags
 	$(call say,cc,$<)
 	$(call compile,-DBUILTIN_TEXT=\"$(BUILD)/builtin.txt\")
 

@@ -4,15 +4,15 @@
  * Both builds share this file: `make train_gpt2` links it with the CPU kernels in llmc/cpu/. It contains
  * no mathematics: that is in gpt2.c and block.c (the model), schedule.c and adamw.c (the update), rows.c
  * and batch.c (the data), and in the kernels behind llmc/ops.h. Read update() first. */
-#include "llmc/commands.h"
-#include "llmc/error.h"
-#include "llmc/eval.h"
-#include "llmc/memory.h"
-#include "llmc/nearest.h"
-#include "llmc/stop.h"
-#include "llmc/text.h"
-#include "llmc/trainer.h"
-#include "llmc/watchdog.h"
+#include "llmc/base/error.h"
+#include "llmc/base/memory.h"
+#include "llmc/base/nearest.h"
+#include "llmc/commands/commands.h"
+#include "llmc/ranks/stop.h"
+#include "llmc/ranks/watchdog.h"
+#include "llmc/train/eval.h"
+#include "llmc/train/text.h"
+#include "llmc/train/trainer.h"
 
 #include <math.h>
 #include <stdlib.h>

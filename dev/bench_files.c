@@ -3,9 +3,9 @@
  * a token of greedy sampling beside reading the weights from memory once.
  * Usage: bench_files [directory [repetitions]]     (build, 3); needs 3 GB there */
 #define _GNU_SOURCE // clock_gettime, posix_fadvise
-#include "../llmc/checkpoint.h"
-#include "../llmc/memory.h"
-#include "../llmc/sample.h"
+#include "../llmc/base/memory.h"
+#include "../llmc/checkpoint/checkpoint.h"
+#include "../llmc/train/sample.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  * Usage: bench_kernels [repetitions] */
 #include "bench.h"
 
-#include "../llmc/memory.h"
+#include "../llmc/base/memory.h"
 
 #include <stdio.h>
 

@@ -5,10 +5,10 @@
  * Usage: bench_ranks THREADS [TOKENS_A_ROW [UPDATES]] */
 #include "bench.h"
 
-#include "../llmc/adamw.h"
-#include "../llmc/gpt2.h"
-#include "../llmc/memory.h"
-#include "../llmc/world.h"
+#include "../llmc/base/memory.h"
+#include "../llmc/model/gpt2.h"
+#include "../llmc/optimizer/adamw.h"
+#include "../llmc/ranks/world.h"
 
 #include <stdio.h>
 

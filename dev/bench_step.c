@@ -3,9 +3,9 @@
  * Usage: bench_step [updates] */
 #include "bench.h"
 
-#include "../llmc/adamw.h"
-#include "../llmc/gpt2.h"
-#include "../llmc/memory.h"
+#include "../llmc/base/memory.h"
+#include "../llmc/model/gpt2.h"
+#include "../llmc/optimizer/adamw.h"
 
 #include <stdio.h>
 

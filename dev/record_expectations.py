@@ -382,7 +382,7 @@ def record_training(directory):
 
 # ---- schedules ------------------------------------------------------------------------------------
 def rate(kind, W, S, i, high=6e-4, low=6e-5):
-    """The course's formula, and the three other shapes as llmc/schedule.h states them."""
+    """The course's formula, and the three other shapes as llmc/optimizer/schedule.h states them."""
     if i < W:
         return high * (i + 1) / W
     if kind == "constant":

@@ -2,7 +2,7 @@
  * were recorded from PyTorch (test/expectations/), and generation against whole rows. */
 #include "backend.h"
 
-#include "../llmc/gpt2.h"
+#include "../llmc/model/gpt2.h"
 
 // Of expect.c, compiled in double (its header speaks of the CPU's element types).
 typedef struct Expectations Expectations;

@@ -3,7 +3,7 @@
 #include "backend.h"
 #include "ranks.h"
 
-#include "../llmc/world.h"
+#include "../llmc/ranks/world.h"
 
 int backend_rank(int argc, char **argv);
 

@@ -3,10 +3,10 @@
  * that shows it. Here: 27.1, AdamW, and 27.2, the learning rate. Next: chapter27_batches.c. */
 #include "tiny.h"
 
-#include "../llmc/adamw.h"
-#include "../llmc/config.h"
-#include "../llmc/options.h"
-#include "../llmc/schedule.h"
+#include "../llmc/model/config.h"
+#include "../llmc/optimizer/adamw.h"
+#include "../llmc/optimizer/schedule.h"
+#include "../llmc/settings/options.h"
 
 /* What the chapter prints was computed in float64; the float build is held to its own precision. */
 static const double rounding = IN_DOUBLE ? 1e-15 : 1e-6;

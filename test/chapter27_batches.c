@@ -5,9 +5,9 @@
  * gpt2_program.c. */
 #include "tiny.h"
 
-#include "../llmc/adamw.h"
-#include "../llmc/options.h"
-#include "../llmc/plan.h"
+#include "../llmc/optimizer/adamw.h"
+#include "../llmc/settings/options.h"
+#include "../llmc/train/plan.h"
 
 /* What the chapter prints was computed in float64; the float build is held to its own precision. */
 static const double rounding = IN_DOUBLE ? 1e-15 : 1e-6;

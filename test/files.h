@@ -5,8 +5,8 @@
 
 #include "test.h"
 
-#include "../llmc/error.h"
-#include "../llmc/stream.h"
+#include "../llmc/base/error.h"
+#include "../llmc/data/stream.h"
 
 #include <dirent.h>
 #include <stdint.h>

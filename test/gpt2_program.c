@@ -3,10 +3,10 @@
  * rows at once. So nothing of the loop can be wrong and the mathematics right. */
 #include "expect.h"
 
-#include "../llmc/adamw.h"
-#include "../llmc/gpt2.h"
-#include "../llmc/rows.h"
-#include "../llmc/schedule.h"
+#include "../llmc/data/rows.h"
+#include "../llmc/model/gpt2.h"
+#include "../llmc/optimizer/adamw.h"
+#include "../llmc/optimizer/schedule.h"
 
 enum {
     T = 16,

@@ -3,8 +3,8 @@
  * formula. Next: chapter27_adamw.c. */
 #include "tiny.h"
 
-#include "../llmc/adamw.h"
-#include "../llmc/schedule.h"
+#include "../llmc/optimizer/adamw.h"
+#include "../llmc/optimizer/schedule.h"
 
 // ---------------------------------------------------------------------------------------------
 // Clipping

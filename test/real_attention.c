@@ -3,8 +3,8 @@
  * and neither threads nor the batch change a bit. */
 #include "test.h"
 
+#include "../llmc/base/rng.h"
 #include "../llmc/cpu/cpu.h"
-#include "../llmc/rng.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
 static const bool is_float = sizeof(real) == 4;

@@ -1,9 +1,9 @@
 /* real_embedding.c: embeddings and their gradient against plain loops in double. */
 #include "test.h"
 
+#include "../llmc/base/memory.h"
+#include "../llmc/base/rng.h"
 #include "../llmc/cpu/cpu.h"
-#include "../llmc/memory.h"
-#include "../llmc/rng.h"
 
 static const double ULP = sizeof(real) == 4 ? 0x1p-23 : 0x1p-52; // of 1
 

@@ -4,10 +4,10 @@
 #include "test.h"
 
 #include "../llmc/cpu/cpu.h"
-#include "../llmc/gpt2.h"
-#include "../llmc/json_read.h"
-#include "../llmc/sample.h"
-#include "../llmc/weights.h"
+#include "../llmc/files/json_read.h"
+#include "../llmc/model/gpt2.h"
+#include "../llmc/train/sample.h"
+#include "../llmc/weights/weights.h"
 
 // Weights are the same floats on both sides, so double differs from the recorded values by its rounding
 // alone; logits are read as floats. BF16 weights have 8 bits: only the loss is near.

@@ -2,10 +2,10 @@
  * results is shown against recorded values elsewhere. */
 #include "test.h"
 
+#include "../llmc/base/memory.h"
 #include "../llmc/cpu/cpu.h"
-#include "../llmc/gpt2.h"
-#include "../llmc/memory.h"
-#include "../llmc/sample.h"
+#include "../llmc/model/gpt2.h"
+#include "../llmc/train/sample.h"
 
 enum { B = 3, T = 13 };
 static const Config shape = {.layers = 3, .heads = 3, .channels = 24, .seq_len = T, .vocab = 77};

@@ -1,8 +1,8 @@
 /* real_layernorm.c: LayerNorm and its gradient against the definition in double. */
 #include "test.h"
 
+#include "../llmc/base/rng.h"
 #include "../llmc/cpu/cpu.h"
-#include "../llmc/rng.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
 static const bool is_float = sizeof(real) == 4;

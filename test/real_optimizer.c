@@ -3,9 +3,9 @@
 
 #include "../llmc/cpu/cpu.h"
 
-#include "../llmc/adamw.h"
-#include "../llmc/memory.h"
-#include "../llmc/rng.h"
+#include "../llmc/base/memory.h"
+#include "../llmc/base/rng.h"
+#include "../llmc/optimizer/adamw.h"
 
 static const double ULP = sizeof(real) == 4 ? 0x1p-23 : 0x1p-52; // of 1
 

@@ -2,10 +2,10 @@
  * Several: this program runs itself under mpirun as `real_reduction --rank`. */
 #include "ranks.h"
 
+#include "../llmc/base/memory.h"
+#include "../llmc/base/rng.h"
 #include "../llmc/cpu/fixed_point.h"
-#include "../llmc/memory.h"
-#include "../llmc/rng.h"
-#include "../llmc/world.h"
+#include "../llmc/ranks/world.h"
 
 enum { COUNT = 20000, UNITS = 5 };
 static const size_t cuts[] = {COUNT, 13000, 12999, 4096, 0}; // buckets, in backward's order

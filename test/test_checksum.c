@@ -1,5 +1,5 @@
 /* test_checksum.c: the sum that guards checkpoints. */
-#include "../llmc/checksum.h"
+#include "../llmc/base/checksum.h"
 
 #include "test.h"
 

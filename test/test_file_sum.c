@@ -1,5 +1,5 @@
 /* test_file_sum.c: the sum that guards a checkpoint's files, written and read. */
-#include "../llmc/file_sum.h"
+#include "../llmc/files/file_sum.h"
 
 #include "faults.h"
 #include "files.h"

@@ -1,9 +1,9 @@
 /* test_foundation.c: errors, memory, random numbers and schedules: what everything else stands on. */
 #include "test.h"
 
-#include "../llmc/error.h"
-#include "../llmc/memory.h"
-#include "../llmc/rng.h"
+#include "../llmc/base/error.h"
+#include "../llmc/base/memory.h"
+#include "../llmc/base/rng.h"
 
 TEST(fatal_one_line, "an error is one line on stderr, with the rank when there are several") {
     CHECK_FATAL(EXIT_INPUT, "train_gpt2: no good", fatal(EXIT_INPUT, "no %s", "good"));

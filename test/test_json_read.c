@@ -1,7 +1,7 @@
 /* test_json_read.c: the JSON reader accepts what RFC 8259 says, and nothing else. */
-#include "../llmc/json_read.h"
+#include "../llmc/files/json_read.h"
 
-#include "../llmc/rng.h"
+#include "../llmc/base/rng.h"
 #include "test.h"
 
 /* Reads `text` from memory that ends where the text does, so that a sanitizer sees a read beyond.

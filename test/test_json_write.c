@@ -2,8 +2,8 @@
  * the strict reader. */
 #include "test.h"
 
-#include "../llmc/json_read.h"
-#include "../llmc/json_write.h"
+#include "../llmc/files/json_read.h"
+#include "../llmc/files/json_write.h"
 
 /* Reads what w holds, and frees w. */
 static const Json *read_back(JsonWriter *w) {

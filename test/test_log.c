@@ -3,9 +3,9 @@
 #define _GNU_SOURCE // posix_openpt
 #include "test.h"
 
-#include "../llmc/error.h"
-#include "../llmc/json_read.h"
-#include "../llmc/log.h"
+#include "../llmc/base/error.h"
+#include "../llmc/files/json_read.h"
+#include "../llmc/log/log.h"
 #include "faults.h"
 
 #include <sys/ioctl.h>

@@ -2,11 +2,11 @@
  * accepted, every value given back as text that means the same. Also number.h. */
 #include "test.h"
 
-#include "../llmc/error.h"
-#include "../llmc/nearest.h"
-#include "../llmc/number.h"
-#include "../llmc/option_table.h"
-#include "../llmc/options.h"
+#include "../llmc/base/error.h"
+#include "../llmc/base/nearest.h"
+#include "../llmc/base/number.h"
+#include "../llmc/settings/option_table.h"
+#include "../llmc/settings/options.h"
 
 #include <float.h>
 #include <limits.h>

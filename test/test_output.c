@@ -1,8 +1,8 @@
 /* test_output.c: what output.h writes is whole or absent, whichever file call fails, and wherever
  * the process is killed. */
-#include "../llmc/output.h"
+#include "../llmc/files/output.h"
 
-#include "../llmc/error.h"
+#include "../llmc/base/error.h"
 #include "faults.h"
 #include "files.h"
 #include "test.h"

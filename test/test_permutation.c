@@ -1,7 +1,7 @@
 /* test_permutation.c: the shuffle is a bijection, and a good one. */
 #include "test.h"
 
-#include "../llmc/permutation.h"
+#include "../llmc/data/permutation.h"
 
 TEST(bijection, "for every n up to 300 and several keys each of 0 .. n-1 is hit exactly once") {
     for (uint64_t n = 1; n <= 300; n++)

@@ -1,7 +1,7 @@
 /* test_progress.c: the text of the status line. */
 #include "test.h"
 
-#include "../llmc/progress.h"
+#include "../llmc/log/progress.h"
 
 TEST(progress_fits, "the status line fits every width, and says less rather than wrap") {
     Progress progress = {.steps = 19073, .flops_per_token = 1e9, .peak_flops = 1e15};

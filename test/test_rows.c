@@ -1,8 +1,8 @@
 /* test_rows.c: which rows an update sees, against a plain array of tokens. */
 #include "files.h"
 
-#include "../llmc/error.h"
-#include "../llmc/rows.h"
+#include "../llmc/base/error.h"
+#include "../llmc/data/rows.h"
 
 /* A stream of n tokens whose value is their index, cut into shards of the given sizes. */
 static Stream *shards_stream(const int *sizes, int shards) {

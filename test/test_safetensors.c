@@ -1,9 +1,9 @@
 /* test_safetensors.c: the safetensors reader takes what the format's authors take, and no lies. */
-#include "../llmc/safetensors.h"
+#include "../llmc/files/safetensors.h"
 
-#include "../llmc/error.h"
-#include "../llmc/half.h"
-#include "../llmc/rng.h"
+#include "../llmc/base/error.h"
+#include "../llmc/base/half.h"
+#include "../llmc/base/rng.h"
 #include "files.h"
 #include "test.h"
 

@@ -1,8 +1,8 @@
 /* test_sample.c: drawing a token, and tokens as readable text. */
 #include "test.h"
 
-#include "../llmc/sample.h"
-#include "../llmc/text.h"
+#include "../llmc/train/sample.h"
+#include "../llmc/train/text.h"
 
 TEST(greedy, "temperature 0, and top-k 1, take the likeliest token; of equal ones the first") {
     for (int i = 0; i < 100; i++) {

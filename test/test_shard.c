@@ -1,8 +1,8 @@
 /* test_shard.c: one data file: every kind is read right, every lie is one line and exit code 3. */
 #include "files.h"
 
-#include "../llmc/error.h"
-#include "../llmc/stream.h"
+#include "../llmc/base/error.h"
+#include "../llmc/data/stream.h"
 
 #include <setjmp.h>
 

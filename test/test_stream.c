@@ -2,8 +2,8 @@
  * cost neither memory nor descriptors. One file: test_shard.c. */
 #include "files.h"
 
-#include "../llmc/error.h"
-#include "../llmc/stream.h"
+#include "../llmc/base/error.h"
+#include "../llmc/data/stream.h"
 
 #include <fcntl.h>
 

@@ -1,11 +1,11 @@
 /* test_weights.c: one model in four formats is one model, and what is not a GPT-2 is refused by
  * name. */
-#include "../llmc/weights.h"
+#include "../llmc/weights/weights.h"
 
-#include "../llmc/error.h"
-#include "../llmc/half.h"
-#include "../llmc/llmc_bin.h"
-#include "../llmc/rng.h"
+#include "../llmc/base/error.h"
+#include "../llmc/base/half.h"
+#include "../llmc/base/rng.h"
+#include "../llmc/weights/llmc_bin.h"
 #include "files.h"
 #include "test.h"
 

@@ -2,10 +2,10 @@
  * under mpirun as `test_world --rank WHAT`. */
 #include "ranks.h"
 
-#include "../llmc/error.h"
-#include "../llmc/launcher.h"
-#include "../llmc/memory.h"
-#include "../llmc/world.h"
+#include "../llmc/base/error.h"
+#include "../llmc/base/memory.h"
+#include "../llmc/ranks/launcher.h"
+#include "../llmc/ranks/world.h"
 
 static void clear_environment(void) {
     const char *names[] = {

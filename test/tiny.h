@@ -1,11 +1,11 @@
-/* tiny.h: the tiny GPT whose values are recorded, built from the program's own model (llmc/gpt2.h).
+/* tiny.h: the tiny GPT whose values are recorded, built from the program's own model (llmc/model/gpt2.h).
  * Two layers, three heads; nothing in it is a round number. Next: gpt2_model.c. */
 #ifndef TINY_H
 #define TINY_H
 
 #include "expect.h"
 
-#include "../llmc/gpt2.h"
+#include "../llmc/model/gpt2.h"
 
 enum { TINY_ROWS = 5, TINY_T = 19, TINY_VOCAB = 131, TINY_CHANNELS = 24 };
 

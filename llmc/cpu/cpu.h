@@ -13,7 +13,7 @@ typedef REAL real;
 typedef real Param, Act, Grad, Stat, State;
 typedef int32_t Id;
 #define OPS_BACKEND
+#include "../base/parallel.h"
 #include "../ops.h"
-#include "../parallel.h"
 
 #endif

@@ -2,8 +2,8 @@
  * and the queue is immediate: a call has finished when it returns. */
 #include "cpu.h"
 
-#include "../memory.h"
-#include "../world.h"
+#include "../base/memory.h"
+#include "../ranks/world.h"
 
 #include <stdio.h>
 #include <string.h>

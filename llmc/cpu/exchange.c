@@ -4,7 +4,7 @@
  * another still reads: contributions are read between the two meetings, sums after the second. */
 #include "exchange.h"
 
-#include "../world.h"
+#include "../ranks/world.h"
 #include "fixed_point.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
  * a few hundredths of the time, because each packed element meets hundreds of others. */
 #include "gemm.h"
 
-#include "../memory.h"
+#include "../base/memory.h"
 #include "gelu.h"
 #include "microkernel.h"
 #include "pack.h"

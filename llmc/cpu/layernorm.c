@@ -2,7 +2,7 @@
  *
  * The variance is that of x - mean, in a pass after the mean's, so that a large mean costs no digits.
  * Next: attention_tiles.h. */
-#include "../memory.h"
+#include "../base/memory.h"
 #include "scratch.h"
 #include "vec.h"
 

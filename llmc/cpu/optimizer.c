@@ -3,7 +3,7 @@
  * threads changes. The scalars come from adamw.h. */
 #include "cpu.h"
 
-#include "../memory.h"
+#include "../base/memory.h"
 
 #include <math.h>
 #include <stdlib.h>

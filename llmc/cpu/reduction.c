@@ -14,8 +14,8 @@
 #include "exchange.h"
 #include "fixed_point.h"
 
-#include "../memory.h"
-#include "../world.h"
+#include "../base/memory.h"
+#include "../ranks/world.h"
 
 #include <stdlib.h>
 #include <string.h>

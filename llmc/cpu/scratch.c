@@ -1,7 +1,7 @@
 /* scratch.c: one block for all kernels, which only grows. */
 #include "scratch.h"
 
-#include "../memory.h"
+#include "../base/memory.h"
 
 static real *block;
 static size_t block_bytes;

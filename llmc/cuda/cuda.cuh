@@ -25,10 +25,10 @@ typedef int32_t Id;
 
 #define _Noreturn [[noreturn]] // C's word in error.h
 extern "C" {
-#include "../error.h"
-#include "../memory.h"
+#include "../base/error.h"
+#include "../base/memory.h"
 #include "../ops.h"
-#include "../world.h"
+#include "../ranks/world.h"
 }
 #undef _Noreturn
 

@@ -1,0 +1,226 @@
+/* checkpoint.c: see checkpoint.h. */
+#include "checkpoint.h"
+
+#include "../base/error.h"
+#include "../base/memory.h"
+#include "../weights/byte_tokenizer.h"
+#include "../weights/hf_model.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char state_file[] = "trainer_state.json", optimizer_file[] = "optimizer.safetensors";
+
+// ---------------------------------------------------------------------------------------------
+// Saving
+
+static void read_weights(void *context, const Tensor *tensor, size_t row, size_t rows, float *out) {
+    size_t columns = tensor_columns(tensor);
+    gpt2_read_weights(context, tensor, row * columns, out, rows * columns);
+}
+
+/* Rows of one of the optimizer's buffers. */
+static void read_moments(void *context, const Tensor *tensor, size_t row, size_t rows, float *out) {
+    size_t columns = tensor_columns(tensor);
+    read_floats(out, device_at(context, OF_STATE, tensor->offset + row * columns), OF_STATE,
+                rows * columns);
+}
+
+static void write_config(OutputFile *file, const GPT2 *model) {
+    hf_config_write(file, &model->config);
+}
+
+static void write_model(OutputFile *file, const GPT2 *model) {
+    const TensorGroup weights = {"", read_weights, (void *)model};
+    hf_write_tensors(file, &model->table, &weights, 1);
+}
+
+/* The table of the moments' file, where every matrix stands (out, in), as in memory: no other tool asks for
+ * Conv1D's orientation there, and two thirds of a checkpoint need not be transposed. */
+static TensorTable moments_table(const TensorTable *weights) {
+    TensorTable table = {.count = weights->count};
+    table.tensors = memory_new((size_t)table.count, sizeof(Tensor), "the tensor table");
+    for (int i = 0; i < table.count; i++) {
+        table.tensors[i] = weights->tensors[i];
+        table.tensors[i].transposed = false;
+    }
+    return table;
+}
+
+static void write_optimizer(OutputFile *file, const GPT2 *model) {
+    const TensorGroup moments[] = {{"m.", read_moments, model->m}, {"v.", read_moments, model->v}};
+    TensorTable table = moments_table(&model->table);
+    hf_write_tensors(file, &table, moments, 2);
+    tensor_table_free(&table);
+}
+
+static void write_tokenizer(OutputFile *file, const GPT2 *model) {
+    (void)model; // the same for all
+    byte_tokenizer_write(file);
+}
+
+static void write_tokenizer_config(OutputFile *file, const GPT2 *model) {
+    byte_tokenizer_write_config(file, model->config.seq_len);
+}
+
+/* The files of a checkpoint, but trainer_state.json. */
+static const struct {
+    const char *name;
+    void (*write)(OutputFile *file, const GPT2 *model);
+    bool byte_tokens; // only where tokens are bytes
+} files[] = {{"config.json", write_config, false},
+             {"model.safetensors", write_model, false},
+             {optimizer_file, write_optimizer, false},
+             {"tokenizer.json", write_tokenizer, true},
+             {"tokenizer_config.json", write_tokenizer_config, true}};
+enum { FILES = sizeof files / sizeof files[0] };
+
+bool checkpoint_has_file(const char *name) {
+    for (int i = 0; i < FILES; i++)
+        if (strcmp(name, files[i].name) == 0) return true;
+    return strcmp(name, state_file) == 0;
+}
+
+void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *state,
+                     const Settings *settings, bool byte_tokens) {
+    NamedSum sums[FILES];
+    int count = 0;
+    Output *output = output_begin(path, OUTPUT_DIRECTORY);
+    for (int i = 0; i < FILES; i++) {
+        if (files[i].byte_tokens && !byte_tokens) continue;
+        OutputFile *file = output_open(output, files[i].name);
+        files[i].write(file, model);
+        sums[count++] = (NamedSum){files[i].name, output_close(file)};
+    }
+    OutputFile *file = output_open(output, state_file);
+    trainer_state_write(file, state, settings, sums, count);
+    output_close(file);
+    output_commit(output);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Verifying. Files are read with read(2): a file that is gone or cut is no error of the program here.
+
+enum { READ_BYTES = 1 << 16, MAX_STATE = 1 << 24 };
+
+static char *file_path_of(const char *directory, const char *name) {
+    size_t bytes = strlen(directory) + strlen(name) + 2;
+    char *path = memory_new(bytes, 1, "a file name");
+    snprintf(path, bytes, "%s/%s", directory, name);
+    return path;
+}
+
+/* The state file's text, as much of it as a state file may have. */
+typedef struct {
+    char *text;
+    size_t bytes;
+} Text;
+
+/* Returns 0 or an errno. */
+static int read_text(const char *path, Text *text) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not hang us
+    if (descriptor < 0) return errno;
+    int failure = 0;
+    while (text->bytes < MAX_STATE && !failure) {
+        text->text = memory_grow(text->text, text->bytes + READ_BYTES, 1, state_file);
+        ssize_t n = read(descriptor, text->text + text->bytes, READ_BYTES);
+        if (n == 0) break;
+        if (n > 0) text->bytes += (size_t)n;
+        if (n < 0 && errno != EINTR) failure = errno;
+    }
+    close(descriptor);
+    return failure;
+}
+
+/* The state's document, or NULL with problem. */
+static const Json *read_state(const char *directory, char *problem) {
+    Text text = {0};
+    char *path = file_path_of(directory, state_file), why[STATE_PROBLEM];
+    int failure = read_text(path, &text);
+    const Json *root = NULL;
+    if (failure) {
+        snprintf(problem, CHECKPOINT_PROBLEM, "%s: %s", path, strerror(failure));
+    } else {
+        root = trainer_state_read(text.text ? text.text : "", text.bytes, why);
+        if (!root) snprintf(problem, CHECKPOINT_PROBLEM, "%s: %s", path, why);
+    }
+    free(text.text);
+    free(path);
+    return root;
+}
+
+/* Compares a file with the sum that the state has of it. */
+static bool verify_file(const char *directory, const Json *root, const char *name, char *problem) {
+    char *path = file_path_of(directory, name);
+    FileSum want, got;
+    bool listed = trainer_state_sum(root, name, &want), good = false;
+    int failure = listed ? file_sum_read(path, &got) : 0;
+    if (!listed)
+        snprintf(problem, CHECKPOINT_PROBLEM, "%s: trainer_state.json has no sum of it", path);
+    else if (failure)
+        snprintf(problem, CHECKPOINT_PROBLEM, "%s: %s", path, strerror(failure));
+    else if (got.bytes != want.bytes)
+        snprintf(problem, CHECKPOINT_PROBLEM, "%s: has %llu bytes, expected %llu", path,
+                 (unsigned long long)got.bytes, (unsigned long long)want.bytes);
+    else if (got.sum != want.sum)
+        snprintf(problem, CHECKPOINT_PROBLEM,
+                 "%s: its bytes are not those that were written (wrong sum)", path);
+    else
+        good = true;
+    free(path);
+    return good;
+}
+
+bool checkpoint_verify(const char *path, char *problem) {
+    const Json *root = read_state(path, problem);
+    if (!root) return false;
+    bool good = true;
+    for (int i = 0; i < FILES && good; i++) {
+        bool listed = json_member(json_member(root, "files"), files[i].name) != NULL;
+        if (listed || !files[i].byte_tokens) good = verify_file(path, root, files[i].name, problem);
+    }
+    json_free(root);
+    return good;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Loading
+
+const Json *checkpoint_state(const char *path, TrainerState *state) {
+    char problem[CHECKPOINT_PROBLEM], why[STATE_PROBLEM];
+    const Json *root = read_state(path, problem);
+    if (!root) fatal(EXIT_INPUT, "%s; choose another checkpoint with --resume", problem);
+    if (!trainer_state_counters(root, state, why))
+        fatal(EXIT_INPUT, "%s/%s: %s", path, state_file, why);
+    return root;
+}
+
+static void write_moments(void *moments, const Tensor *tensor, size_t row, size_t rows,
+                          float *values) {
+    size_t columns = tensor_columns(tensor);
+    void *at = device_at(moments, OF_STATE, tensor->offset + row * columns);
+    write_floats(at, OF_STATE, values, rows * columns);
+}
+
+void checkpoint_load(const char *path, Weights *weights, GPT2 *model) {
+    weights_load(weights, model);
+    char *optimizer = file_path_of(path, optimizer_file);
+    SafeTensors *file = safetensors_open(optimizer);
+    TensorTable table = moments_table(weights_table(weights));
+    const char *prefixes[] = {"m.", "v."};
+    State *moments[] = {model->m, model->v};
+    for (int k = 0; k < 2; k++) {
+        HfReader *reader = hf_reader_new(file, prefixes[k], &table);
+        for (int i = 0; i < model->table.count; i++)
+            tensor_copy(&model->table.tensors[i], hf_read_rows, reader, write_moments, moments[k]);
+        hf_reader_free(reader);
+    }
+    tensor_table_free(&table);
+    safetensors_close(file);
+    free(optimizer);
+}

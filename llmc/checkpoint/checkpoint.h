@@ -1,0 +1,37 @@
+/* checkpoint.h: one checkpoint. A directory OUT/step_NNNNNNNN that Hugging Face's tools open:
+ *
+ *   config.json  model.safetensors       the model (hf_model.h)
+ *   optimizer.safetensors                AdamW's moments, as m.NAME and v.NAME; matrices stand (out, in)
+ *   tokenizer.json  tokenizer_config.json    only where tokens are bytes
+ *   trainer_state.json                   everything else, and the sums of all files (trainer_state.h)
+ *
+ * It is whole or absent (output.h). Its bytes do not depend on ranks or threads, but for what
+ * trainer_state.json says of times and settings. Memory beside the model: a buffer for its largest
+ * block matrix. Next: checkpoints.h for the checkpoints of a run. */
+#ifndef LLMC_CHECKPOINT_H
+#define LLMC_CHECKPOINT_H
+
+#include "../weights/weights.h"
+#include "trainer_state.h"
+
+/* Writes the checkpoint `path`, which must not exist. byte_tokens: tokens are bytes. Called by one rank. Failures are
+ * fatal (EXIT_RUNTIME) and leave nothing of it. */
+void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *state,
+                     const Settings *settings, bool byte_tokens);
+
+/* Compares all files with their sums. False, with problem (of CHECKPOINT_PROBLEM bytes) saying which file
+ * is not as it was written. */
+enum { CHECKPOINT_PROBLEM = 512 };
+bool checkpoint_verify(const char *path, char *problem);
+
+/* trainer_state.json of a verified checkpoint: its counters, and (json_free) its document. */
+const Json *checkpoint_state(const char *path, TrainerState *state);
+
+/* Loads weights (from weights_open(path)) and moments into a model of the checkpoint's shape, or one with
+ * a smaller seq_len. Fatal (EXIT_INPUT) on whatever does not fit. */
+void checkpoint_load(const char *path, Weights *weights, GPT2 *model);
+
+/* Whether a directory entry of this name is one of the files above. */
+bool checkpoint_has_file(const char *name);
+
+#endif

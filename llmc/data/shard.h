@@ -1,0 +1,40 @@
+/* shard.h: one data file (or text in memory) as an array of tokens: what kind it is, and its
+ * tokens.
+ *
+ * The kind is told by content: an llm.c token shard, a NumPy .npy array, raw uint16 (only for names
+ * ending in .bin), or else plain text. A name ending in .bin or .npy promises tokens: text there is
+ * refused. Sizes and counts are checked when a file is opened, token ids when they are read.
+ * Not here: many files as one stream (stream.h). */
+#ifndef LLMC_SHARD_H
+#define LLMC_SHARD_H
+
+#include "../files/io.h"
+
+#include <stdbool.h>
+
+typedef enum { TOKEN_BYTE, TOKEN_U16, TOKEN_I32, TOKEN_U32 } TokenType;
+
+typedef struct {
+    const char *name;          // for messages
+    const char *kind;          // "llm.c token shard", ...
+    File *file;                // or NULL, and
+    const unsigned char *text; // the tokens are these bytes
+    TokenType type;
+    size_t offset; // of the first token in the file, bytes
+    uint64_t tokens;
+} Shard;
+
+/* Opens a data file; the path must stay valid until shard_close. Fatal (EXIT_INPUT) unless it is
+ * exactly what it claims to be. */
+Shard shard_open(const char *path);
+
+/* Text in memory, which must stay valid. */
+Shard shard_of_text(const unsigned char *text, size_t bytes, const char *name);
+
+void shard_close(Shard *shard);
+
+/* Tokens first .. first+count to out. Fatal (EXIT_INPUT) for an id >= limit (or negative), which
+ * names the file, the token's position in it, and the id. */
+void shard_read(const Shard *shard, uint64_t first, size_t count, uint32_t limit, int32_t *out);
+
+#endif

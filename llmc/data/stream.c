@@ -1,0 +1,181 @@
+/* stream.c: see stream.h. A stream is a range of the tokens of a list of files, which its slices
+ * share. */
+#include "stream.h"
+
+#include "../base/error.h"
+#include "../base/memory.h"
+#include "../base/rng.h"
+#include "paths.h"
+#include "shard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a stream and its slices have in common. */
+typedef struct {
+    Shard *shards;
+    uint64_t *ends; // ends[i]: tokens in shards 0 .. i
+    int count;
+    PathList paths; // owns the shards' names, unless they are text in memory
+    char *name;
+    int users; // streams
+} Shards;
+
+struct Stream {
+    Shards *shared;
+    uint64_t first, count; // its range of all tokens
+    uint32_t limit;        // token ids are below
+};
+
+enum { EDGE = 16 }; // tokens at either end of a file that its identity depends on
+
+static const uint32_t any_id =
+    (uint32_t)INT32_MAX + 1; // a limit that admits what an int32 can hold
+
+// ---- opening ----------------------------------------------------------------------------------
+
+static Shards *shards_new(int count, char *name) {
+    Shards *shared = memory_new(1, sizeof *shared, "a stream");
+    shared->shards = memory_new((size_t)count, sizeof *shared->shards, "data files");
+    shared->ends = memory_new((size_t)count, sizeof *shared->ends, "data files");
+    shared->count = count;
+    shared->name = name;
+    return shared;
+}
+
+/* A new stream over a range of shared tokens. */
+static Stream *stream_new(Shards *shared, uint64_t first, uint64_t count, uint32_t limit) {
+    Stream *stream = memory_new(1, sizeof *stream, "a stream");
+    *stream = (Stream){shared, first, count, limit};
+    shared->users++;
+    return stream;
+}
+
+/* "a.bin", "10 files in data/", "12 files in data/ and 2 other places". */
+static char *describe(const PathList *list, const char *const *paths, int count) {
+    char text[512];
+    int length = list->count == 1
+                     ? snprintf(text, sizeof text, "%s", list->files[0])
+                     : snprintf(text, sizeof text, "%d files in %s", list->count, paths[0]);
+    if (list->count > 1 && count > 1 && length < (int)sizeof text)
+        snprintf(text + length, sizeof text - (size_t)length, " and %d other place%s", count - 1,
+                 count > 2 ? "s" : "");
+    return memory_string(text);
+}
+
+Stream *stream_open(const char *const *paths, int count, StreamPart part) {
+    PathList list = paths_expand(paths, count, part);
+    Shards *shared = shards_new(list.count, describe(&list, paths, count));
+    shared->paths = list;
+    uint64_t tokens = 0;
+    for (int i = 0; i < list.count; i++) {
+        Shard *shard = &shared->shards[i], *first = &shared->shards[0];
+        *shard = shard_open(list.files[i]);
+        if ((shard->type == TOKEN_BYTE) != (first->type == TOKEN_BYTE))
+            fatal(EXIT_INPUT,
+                  "%s: kind is %s, but %s is %s, and a stream is all text or all tokens; name the "
+                  "files of one kind",
+                  shard->name, shard->kind, first->name, first->kind);
+        shared->ends[i] = tokens += shard->tokens;
+    }
+    return stream_new(shared, 0, tokens, any_id);
+}
+
+bool stream_has_val_part(const char *const *paths, int count) {
+    return paths_have_val(paths, count);
+}
+
+Stream *stream_of_text(const unsigned char *text, size_t bytes, const char *name) {
+    Shards *shared = shards_new(1, memory_string(name));
+    shared->shards[0] = shard_of_text(text, bytes, shared->name);
+    shared->ends[0] = bytes;
+    return stream_new(shared, 0, bytes, any_id);
+}
+
+static void require_inside(const Stream *stream, uint64_t first, uint64_t count) {
+    if (first <= stream->count && count <= stream->count - first) return;
+    fatal(EXIT_RUNTIME,
+          "%s: %llu tokens from %llu were asked for, but it has %llu: a fault of the program",
+          stream->shared->name, (unsigned long long)count, (unsigned long long)first,
+          (unsigned long long)stream->count);
+}
+
+Stream *stream_slice(const Stream *stream, uint64_t first, uint64_t count) {
+    require_inside(stream, first, count);
+    return stream_new(stream->shared, stream->first + first, count, stream->limit);
+}
+
+void stream_close(Stream *stream) {
+    if (!stream) return;
+    Shards *shared = stream->shared;
+    free(stream);
+    if (--shared->users > 0) return;
+    for (int i = 0; i < shared->count; i++) shard_close(&shared->shards[i]);
+    paths_free(&shared->paths);
+    free(shared->shards);
+    free(shared->ends);
+    free(shared->name);
+    free(shared);
+}
+
+// ---- what it is -------------------------------------------------------------------------------
+
+uint64_t stream_length(const Stream *stream) { return stream->count; }
+
+bool stream_is_bytes(const Stream *stream) { return stream->shared->shards[0].type == TOKEN_BYTE; }
+
+int stream_files(const Stream *stream) { return stream->shared->count; }
+
+const char *stream_name(const Stream *stream) { return stream->shared->name; }
+
+void stream_set_vocab(Stream *stream, int vocab) { stream->limit = (uint32_t)vocab; }
+
+/* Continues a hash by tokens first .. first+count of a file. */
+static uint64_t hash_tokens(uint64_t hash, const Shard *shard, uint64_t first, size_t count) {
+    int32_t tokens[EDGE];
+    shard_read(shard, first, count, any_id, tokens);
+    for (size_t i = 0; i < count; i++) hash = hash_add(hash, (uint64_t)tokens[i]);
+    return hash;
+}
+
+uint64_t stream_identity(const Stream *stream) {
+    const Shards *shared = stream->shared;
+    uint64_t hash = hash_add(hash_add(0, stream->first), stream->count);
+    for (int i = 0; i < shared->count; i++) {
+        const Shard *shard = &shared->shards[i];
+        size_t edge = shard->tokens < EDGE ? (size_t)shard->tokens : EDGE;
+        hash = hash_add(hash_add(hash, (uint64_t)shard->type), shard->tokens);
+        hash = hash_tokens(hash, shard, 0, edge);
+        hash = hash_tokens(hash, shard, shard->tokens - edge, edge);
+    }
+    return hash;
+}
+
+// ---- tokens -----------------------------------------------------------------------------------
+
+/* The file that holds token `at` of all: the first whose end lies beyond it. */
+static int file_of(const Shards *shared, uint64_t at) {
+    int low = 0, high = shared->count - 1;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (shared->ends[middle] > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+void stream_read(const Stream *stream, uint64_t first, size_t count, int32_t *out) {
+    require_inside(stream, first, count);
+    const Shards *shared = stream->shared;
+    uint64_t at = stream->first + first;
+    for (int i = count ? file_of(shared, at) : 0; count > 0; i++) {
+        const Shard *shard = &shared->shards[i];
+        uint64_t offset = at - (shared->ends[i] - shard->tokens), left = shard->tokens - offset;
+        size_t part = count < left ? count : (size_t)left;
+        shard_read(shard, offset, part, stream->limit, out);
+        out += part, at += part, count -= part;
+    }
+}

@@ -1,0 +1,242 @@
+/* log.c: see log.h. */
+#include "log.h"
+
+#include "../base/error.h"
+#include "../base/memory.h"
+#include "../files/json_write.h"
+#include "progress.h"
+#include "screen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* One of the two files; path NULL: there is none. */
+typedef struct {
+    char *path;
+    int fd;
+    int64_t bytes;
+} LogFile;
+
+struct Log {
+    LogFile text, metrics;
+    JsonWriter json; // the record being written
+    Progress progress;
+    int64_t every;
+    int64_t step; // of the latest record
+};
+
+static Log *open_log; // whom warnings are noted to
+
+// ---------------------------------------------------------------------------------------------
+// Files
+
+static _Noreturn void fail(const LogFile *file, const char *what) {
+    fatal(EXIT_RUNTIME, "%s: cannot %s: %s; make room, or choose another place with --out",
+          file->path, what, strerror(errno));
+}
+
+/* Opens OUT/NAME and cuts what is beyond `keep` bytes. */
+static LogFile file_open(const char *out, const char *name, int64_t keep) {
+    size_t size = size_add(strlen(out), strlen(name) + 2, name);
+    LogFile file = {.path = memory_new(size, 1, name)};
+    snprintf(file.path, size, "%s/%s", out, name);
+    file.fd = open(file.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    struct stat status;
+    if (file.fd < 0 || fstat(file.fd, &status) != 0) fail(&file, "open it");
+    file.bytes = status.st_size < keep ? status.st_size : keep;
+    if (status.st_size > keep && ftruncate(file.fd, keep) != 0)
+        fail(&file, "cut it to the checkpoint");
+    if (status.st_size < keep)
+        warning(
+            "%s: has %lld bytes, but %lld when the checkpoint was written; it goes on from its end",
+            file.path, (long long)status.st_size, (long long)keep);
+    return file;
+}
+
+static void file_write(LogFile *file, const char *line, size_t length) {
+    if (!file->path) return;
+    for (size_t done = 0; done < length;) {
+        ssize_t wrote = write(file->fd, line + done, length - done);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) fail(file, "write");
+        done += (size_t)wrote;
+    }
+    file->bytes += (int64_t)length;
+}
+
+static void file_sync(const LogFile *file) {
+    if (file->path && fsync(file->fd) != 0 && errno != EINVAL)
+        fail(file, "write"); // EINVAL: no disk
+}
+
+static void file_close(LogFile *file) {
+    if (file->path && close(file->fd) != 0) fail(file, "close it");
+    free(file->path);
+}
+
+/* A line of log.txt. */
+static void write_text(Log *log, int64_t step, const char *kind, double value) {
+    char line[96];
+    int length = snprintf(line, sizeof line, "%" PRId64 " %s %.6f\n", step, kind, value);
+    if (length >= (int)sizeof line) // a loss of more than 50 digits
+        length = snprintf(line, sizeof line, "%" PRId64 " %s %.6e\n", step, kind, value);
+    file_write(&log->text, line, (size_t)length);
+}
+
+/* A record of metrics.jsonl: record_begin, members, record_end. */
+static JsonWriter *record_begin(Log *log, const char *event) {
+    log->json.length = 0;
+    json_open(&log->json, NULL, '{');
+    json_put_string(&log->json, "event", event);
+    return &log->json;
+}
+
+static JsonWriter *record_begin_at(Log *log, const char *event, int64_t step) {
+    log->step = step;
+    JsonWriter *json = record_begin(log, event);
+    json_put_integer(json, "step", step);
+    return json;
+}
+
+static void record_end(Log *log) {
+    json_close(&log->json, '}');
+    json_put_space(&log->json, "\n");
+    file_write(&log->metrics, log->json.text, log->json.length);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Begin and end
+
+static void note_warning(const char *message) {
+    JsonWriter *json = record_begin_at(open_log, "warning", open_log->step);
+    json_put_string(json, "message", message);
+    record_end(open_log);
+}
+
+Log *log_resume(const char *out, int64_t steps, int64_t every, double flops_per_token,
+                double peak_flops, LogOffsets offsets) {
+    Log *log = memory_new(1, sizeof *log, "the log");
+    log->every = every;
+    log->progress =
+        (Progress){.steps = steps, .flops_per_token = flops_per_token, .peak_flops = peak_flops};
+    screen_open();
+    if (out) {
+        log->text = file_open(out, "log.txt", offsets.text);
+        log->metrics = file_open(out, "metrics.jsonl", offsets.metrics);
+    }
+    open_log = log;
+    error_set_note(note_warning);
+    return log;
+}
+
+Log *log_open(const char *out, int64_t steps, int64_t every, double flops_per_token,
+              double peak_flops) {
+    return log_resume(out, steps, every, flops_per_token, peak_flops, (LogOffsets){0, 0});
+}
+
+LogOffsets log_offsets(const Log *log) {
+    file_sync(&log->text);
+    file_sync(&log->metrics);
+    return (LogOffsets){.text = log->text.bytes, .metrics = log->metrics.bytes};
+}
+
+void log_close(Log *log, const char *reason, int64_t step) {
+    JsonWriter *json = record_begin_at(log, "end", step);
+    json_put_string(json, "reason", reason);
+    record_end(log);
+    screen_close();
+    error_set_note(NULL);
+    open_log = NULL;
+    file_close(&log->text);
+    file_close(&log->metrics);
+    free(log->json.text);
+    free(log);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Records
+
+static void put_setting(void *context, const char *name, const char *value, bool quoted,
+                        bool given) {
+    (void)given;
+    if (quoted)
+        json_put_string(context, name, value);
+    else
+        json_put_json(context, name, value ? value : "null");
+}
+
+void log_settings(Log *log, const Settings *settings) {
+    options_each(settings, put_setting, record_begin(log, "settings"));
+    record_end(log);
+}
+
+static void show_step(const Log *log, const StepRecord *r) {
+    bool last = r->step + 1 == log->progress.steps;
+    if (log->every <= 0 || (r->step % log->every != 0 && !last)) return;
+    if (screen_is_terminal()) {
+        char text[512];
+        ProgressStep step = {r->step + 1, r->loss, r->lr, r->norm, (double)r->tokens};
+        progress_text(text, sizeof text, screen_width(), &log->progress, &step);
+        screen_status(text);
+    } else {
+        screen_print("step %5" PRId64
+                     " | loss: %.6f | lr %.4e | norm: %.4f | dt: %.2fms | tok/sec: %.2f",
+                     r->step, r->loss, r->lr, r->norm, r->seconds * 1000,
+                     progress_rate((double)r->tokens, r->seconds));
+    }
+}
+
+void log_train(Log *log, const StepRecord *r) {
+    char data[17];
+    snprintf(data, sizeof data, "%016" PRIx64, r->data);
+    write_text(log, r->step, "train", r->loss);
+    JsonWriter *json = record_begin_at(log, "train", r->step);
+    json_put_real(json, "loss", r->loss);
+    json_put_real(json, "lr", r->lr);
+    json_put_real(json, "norm", r->norm);
+    json_put_unsigned(json, "tokens", r->tokens);
+    json_put_string(json, "data", data);
+    json_put_real(json, "seconds", r->seconds);
+    json_put_real(json, "tokens_per_second", progress_rate((double)r->tokens, r->seconds));
+    record_end(log);
+    progress_add(&log->progress, r->seconds);
+    show_step(log, r);
+}
+
+void log_val(Log *log, int64_t step, double loss, uint64_t tokens) {
+    write_text(log, step, "val", loss);
+    JsonWriter *json = record_begin_at(log, "val", step);
+    json_put_real(json, "loss", loss);
+    json_put_unsigned(json, "tokens", tokens);
+    record_end(log);
+    screen_print("step %5" PRId64 " | val loss: %.6f", step, loss);
+}
+
+void log_sample(Log *log, int64_t step, const char *text) {
+    JsonWriter *json = record_begin_at(log, "sample", step);
+    json_put_string(json, "text", text);
+    record_end(log);
+    screen_print("step %5" PRId64 " | sample:\n%s", step, text);
+}
+
+void log_checkpoint(Log *log, int64_t step, const char *path) {
+    JsonWriter *json = record_begin_at(log, "checkpoint", step);
+    const char *slash = strrchr(path, '/'); // the record does not depend on where the run lies
+    json_put_string(json, "name", slash ? slash + 1 : path);
+    record_end(log);
+    screen_print("step %5" PRId64 " | checkpoint: %s", step, path);
+}
+
+void log_say(Log *log, const char *format, ...) {
+    (void)log; // the screen is everybody's
+    va_list args;
+    va_start(args, format);
+    screen_vprint(format, args);
+    va_end(args);
+}

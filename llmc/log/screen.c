@@ -1,0 +1,80 @@
+/* screen.c: see screen.h. The status line is the last line of the terminal; \r and "erase to the
+ * end of the line" (ECMA-48's EL) are all that is needed to redraw it. */
+#include "screen.h"
+
+#include "../base/error.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define ERASE "\r\033[K"
+
+static struct {
+    bool terminal;
+    char status[512]; // what stands on the last line
+} screen;
+
+/* Whatever went wrong with standard output, the next line gets its own chance. */
+static void flush(void) {
+    fflush(stdout);
+    clearerr(stdout);
+}
+
+static void erase(void) {
+    if (!screen.status[0]) return;
+    fputs(ERASE, stdout);
+    flush();
+}
+
+static void redraw(void) {
+    if (screen.status[0]) fputs(screen.status, stdout);
+    flush();
+}
+
+void screen_open(void) {
+    const char *kind = getenv("TERM");
+    screen.terminal = isatty(STDOUT_FILENO) && kind && *kind && strcmp(kind, "dumb") != 0;
+    screen.status[0] = '\0';
+    signal(SIGPIPE, SIG_IGN);
+    error_set_before(erase);
+}
+
+bool screen_is_terminal(void) { return screen.terminal; }
+
+int screen_width(void) {
+    struct winsize size;
+    int width = 79;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) width = size.ws_col - 1;
+    int most = (int)sizeof screen.status - 1;
+    return width < most ? width : most;
+}
+
+void screen_vprint(const char *format, va_list args) {
+    erase();
+    vfprintf(stdout, format, args);
+    fputc('\n', stdout);
+    redraw();
+}
+
+void screen_print(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    screen_vprint(format, args);
+    va_end(args);
+}
+
+void screen_status(const char *text) {
+    if (!screen.terminal) return;
+    erase();
+    snprintf(screen.status, sizeof screen.status, "%s", text);
+    redraw();
+}
+
+void screen_close(void) {
+    screen_status("");
+    error_set_before(NULL);
+}

@@ -1,0 +1,55 @@
+/* world.c: see world.h. How this process finds its place; the communication itself is in
+ * world_mpi.c or, in a build without MPI, in world_alone.c. */
+#define _GNU_SOURCE // sched_getaffinity
+#include "world_parts.h"
+
+#include "../base/error.h"
+#include "launcher.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static World world = {.size = 1, .local_size = 1, .launcher = "none"};
+
+World world_open(int *argc, char ***argv) {
+    Launcher launcher = launcher_detect();
+    world.launcher = launcher.name;
+    if (launcher.size == 1) return world;
+    if (!launcher.speaks_mpi || !world_join(&world, argc, argv)) {
+        if (launcher.rank > 0) exit(EXIT_USAGE); // rank 0 says why, once for all
+        fatal(EXIT_USAGE, "%s started %d ranks, but this program %s; %s", launcher.name,
+              launcher.size,
+              launcher.speaks_mpi ? "was built without MPI" : "finds its ranks over MPI only",
+              launcher.speaks_mpi ? "install Open MPI and run make again, or start one process"
+                                  : "start it with mpirun");
+    }
+    if (world.size != launcher.size)
+        fatal(EXIT_USAGE,
+              "%s started %d ranks, but MPI sees %d; start with the mpirun of the MPI that this "
+              "program was built with (srun needs --mpi=pmix)",
+              launcher.name, launcher.size, world.size);
+    atexit(world_close);
+    return world;
+}
+
+int world_rank(void) { return world.rank; }
+
+int world_size(void) { return world.size; }
+
+#ifdef CPU_COUNT
+int world_cores(void) {
+    cpu_set_t mine, all;
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0) return 1; // over 1024 cores: --threads says
+    all = mine;
+    world_local_or(&all, sizeof all);
+    int allowed = CPU_COUNT(&mine), share = CPU_COUNT(&all) / world.local_size;
+    if (share > allowed) share = allowed;
+    return share > 0 ? share : 1;
+}
+#else
+int world_cores(void) {
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > world.local_size ? (int)online / world.local_size : 1;
+}
+#endif

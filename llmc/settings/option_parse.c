@@ -1,0 +1,230 @@
+/* option_parse.c: see option_parse.h. Words are matched with rows of the table, values are read by the
+ * row's type, and what was not given is filled in from the row's defaults by the very same readers. */
+#include "option_parse.h"
+
+#include "../base/error.h"
+#include "../base/memory.h"
+#include "../base/nearest.h"
+#include "../base/number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---------------------------------------------------------------------------------------------
+// Values
+
+bool option_in_range(const OptionRange *range, double x) {
+    return (range->above ? x > range->low : x >= range->low) &&
+           (range->below ? x < range->high : x <= range->high);
+}
+
+/* Ends the program: `text` is not what the option takes. */
+static _Noreturn void refuse(const Option *option, const char *text, const char *why) {
+    char kind[OPTION_TEXT_CHARS];
+    fatal(EXIT_USAGE, "--%s '%.80s' %s; it takes %s%s%s", option->name, text, why,
+          option_kind(kind, option), option->tiny ? ", such as " : "",
+          option->tiny ? option->tiny : "");
+}
+
+static void require(const Option *option, const char *text, NumberResult result) {
+    switch (result) {
+    case NUMBER_OK:
+        return;
+    case NUMBER_MALFORMED:
+        refuse(option, text, *text ? "is not a number" : "is empty");
+    case NUMBER_FRACTION:
+        refuse(option, text, "is not a whole number");
+    case NUMBER_RANGE:
+        refuse(option, text, "is out of range");
+    }
+}
+
+static int64_t read_integer(const Option *option, const char *text, const char *number) {
+    int64_t value = 0;
+    NumberResult result = number_read_i64(number, &value);
+    if (result == NUMBER_OK && !option_in_range(&option->range, (double)value))
+        result = NUMBER_RANGE;
+    require(option, text, result);
+    return value;
+}
+
+static double read_real(const Option *option, const char *text) {
+    double value = 0;
+    NumberResult result = number_read_real(text, &value);
+    if (result == NUMBER_OK && !option_in_range(&option->range, value)) result = NUMBER_RANGE;
+    require(option, text, result);
+    return value;
+}
+
+static uint64_t read_seed(const Option *option, const char *text) {
+    uint64_t value = 0;
+    require(option, text, number_read_u64(text, &value));
+    return value;
+}
+
+static ScheduleKind read_schedule(const Option *option, const char *text) {
+    for (int kind = 0; kind < 4; kind++)
+        if (strcmp(text, option_schedules[kind]) == 0) return (ScheduleKind)kind;
+    refuse(option, text, "is not a schedule");
+}
+
+static int64_t read_nonfinite(const Option *option, const char *text) {
+    if (strcmp(text, "stop") == 0) return 0;
+    if (strncmp(text, "skip:", 5) != 0) refuse(option, text, "is neither stop nor skip:K");
+    return read_integer(option, text, text + 5);
+}
+
+static const char *read_string(const Option *option, const char *text) {
+    if (!*text) refuse(option, text, "is empty");
+    return text;
+}
+
+static void append(StringList *list, const char *text) {
+    list->items =
+        memory_grow(list->items, (size_t)list->count + 1, sizeof *list->items, "an option");
+    list->items[list->count++] = text;
+}
+
+void option_set(void *fields, const Option *option, const char *text) {
+    void *field = (char *)fields + option->field;
+    switch (option->type) {
+    case OPTION_INTEGER:
+        *(int64_t *)field = read_integer(option, text, text);
+        break;
+    case OPTION_SEED:
+        *(uint64_t *)field = read_seed(option, text);
+        break;
+    case OPTION_REAL:
+        *(double *)field = read_real(option, text);
+        break;
+    case OPTION_SWITCH:
+        *(bool *)field = strcmp(text, "true") == 0;
+        break;
+    case OPTION_STRING:
+        *(const char **)field = read_string(option, text);
+        break;
+    case OPTION_LIST:
+        append(field, read_string(option, text));
+        break;
+    case OPTION_SCHEDULE:
+        *(ScheduleKind *)field = read_schedule(option, text);
+        break;
+    case OPTION_NONFINITE:
+        *(int64_t *)field = read_nonfinite(option, text);
+        break;
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Names
+
+static const Option *find(const OptionTable *table, const char *name, size_t length) {
+    for (int i = 0; i < table->count; i++)
+        if (strncmp(table->rows[i].name, name, length) == 0 && !table->rows[i].name[length])
+            return &table->rows[i];
+    return NULL;
+}
+
+int option_index(const OptionTable *table, const char *name) {
+    return (int)(find(table, name, strlen(name)) - table->rows);
+}
+
+/* The option that was probably meant: one that begins with the name, else the nearest by spelling, else
+ * one that the name begins with (batch_size: batch). NULL when none is near. */
+static const Option *nearest(const OptionTable *table, const char *name) {
+    const Option *best = NULL;
+    int limit = slip_distance(name);
+    size_t length = strlen(name);
+    if (length == 0) return NULL;
+    for (int i = 0; i < table->count; i++) {
+        const char *option = table->rows[i].name;
+        size_t whole = strlen(option);
+        int d = strncmp(option, name, length) == 0 ? 0 : edit_distance(name, option);
+        if (whole < length && strncmp(option, name, whole) == 0 && strchr("-_", name[whole]))
+            d = d < limit ? d : limit;
+        if (best ? d < limit : d <= limit) best = &table->rows[i], limit = d;
+    }
+    return best;
+}
+
+static _Noreturn void refuse_name(const OptionTable *table, const char *word) {
+    char name[64]; // no option's name is as long
+    snprintf(name, sizeof name, "%s", word + strspn(word, "-"));
+    name[strcspn(name, "=")] = '\0';
+    const Option *option = nearest(table, name);
+    if (!option && strncmp(name, "no-", 3) == 0) option = nearest(table, name + 3);
+    if (!option) fatal(EXIT_USAGE, "unknown option %.80s; --help lists all options", word);
+    fatal(EXIT_USAGE, "unknown option %.80s; did you mean --%s? (--help lists all options)", word,
+          option->name);
+}
+
+// ---------------------------------------------------------------------------------------------
+// The command line
+
+/* --name, --no-name or --name=value into what it stands for. */
+typedef struct {
+    const Option *option;
+    const char *value; // after '=', or NULL
+    bool negated;
+} Word;
+
+static Word parse_word(const OptionTable *table, const char *text, const char *before) {
+    if (text[0] != '-' || !text[1] || strcmp(text, "--") == 0)
+        fatal(EXIT_USAGE,
+              "'%.80s'%s%s belongs to no option; options are --name value (--help lists all)", text,
+              before ? " after " : "", before ? before : "");
+    if (text[1] != '-') refuse_name(table, text);
+    const char *name = text + 2;
+    size_t length = strcspn(name, "=");
+    Word word = {.option = find(table, name, length),
+                 .value = name[length] ? name + length + 1 : NULL};
+    if (!word.option && length > 3 && strncmp(name, "no-", 3) == 0) {
+        word.option = find(table, name + 3, length - 3);
+        word.negated = true;
+        if (word.option && word.option->type != OPTION_SWITCH) word.option = NULL;
+    }
+    if (!word.option) refuse_name(table, text);
+    if (word.option->type == OPTION_SWITCH && word.value)
+        fatal(EXIT_USAGE, "%.80s: a switch takes no value; write --%s or --no-%s", text,
+              word.option->name, word.option->name);
+    return word;
+}
+
+/* Reads one option at argv[*i] and its value, and moves *i to the last word used. */
+static void parse_option(OptionValues *values, int argc, char **argv, int *i) {
+    char kind[OPTION_TEXT_CHARS];
+    Word word = parse_word(values->table, argv[*i], *i > 1 ? argv[*i - 1] : NULL);
+    const Option *option = word.option;
+    if (option->type == OPTION_SWITCH) {
+        word.value = word.negated ? "false" : "true";
+    } else if (!word.value) {
+        if (*i + 1 == argc || strncmp(argv[*i + 1], "--", 2) == 0)
+            fatal(EXIT_USAGE, "--%s has no value; it takes %s: --%s %s", option->name,
+                  option_kind(kind, option), option->name, option->metavar);
+        word.value = argv[++*i];
+    }
+    option_set(values->fields, option, word.value);
+    values->given |= 1ULL << (option - values->table->rows);
+}
+
+void option_parse(OptionValues *values, int argc, char **argv) {
+    const OptionTable *table = values->table;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            option_help(table, stdout);
+            exit(EXIT_DONE);
+        }
+        if (table->operands && argv[i][0] != '-')
+            append(&values->operands, argv[i]);
+        else
+            parse_option(values, argc, argv, &i);
+    }
+}
+
+void option_fill_in(OptionValues *values, bool gpt2) {
+    for (int i = 0; i < values->table->count; i++) {
+        const Option *option = &values->table->rows[i];
+        const char *value = gpt2 ? option->gpt2 : option->tiny;
+        if (value && !(values->given >> i & 1)) option_set(values->fields, option, value);
+    }
+}

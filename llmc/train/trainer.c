@@ -1,0 +1,123 @@
+/* trainer.c: see trainer.h. */
+#include "trainer.h"
+
+#include "../base/memory.h"
+#include "../checkpoint/checkpoint.h"
+#include "../checkpoint/checkpoints.h"
+#include "../checkpoint/run_directory.h"
+#include "agreement.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---------------------------------------------------------------------------------------------
+// Begin
+
+Dataset trainer_prepare(Trainer *t) {
+    const Settings *s = &t->settings;
+    Dataset data = dataset_open(s);
+    ranks_agree(&t->world, s, &data);
+    const char *start = t->resume.path ? t->resume.path : weights_path(s->model);
+    if (start) t->start = weights_open(start);
+    Config config = plan_config(s, &data, t->start ? weights_config(t->start) : NULL);
+    stream_set_vocab(data.train, config.vocab);
+    if (data.val) stream_set_vocab(data.val, config.vocab);
+    t->rows = rows_new(data.train, config.seq_len, s->seed, s->shuffle);
+    if (data.val) t->val = rows_new(data.val, config.seq_len, s->seed, false);
+    backend_open(t->world.local_rank, t->world.local_size, (int)s->threads);
+    t->plan = plan_make(s, &config, &t->world, &t->rows, data.val ? &t->val : NULL);
+    return data;
+}
+
+bool trainer_is_finished(const Trainer *t) {
+    const Resume *resume = &t->resume;
+    if (!resume->path) return false;
+    RunFacts facts = {t->plan.T, stream_identity(t->rows.stream), t->plan.schedule.end};
+    resume_check(resume, &t->settings, &facts, weights_config(t->start)->seq_len);
+    if (resume->at.step < t->plan.steps) return false;
+    if (t->world.rank == 0)
+        printf("%s: this run is finished, all %lld updates are done; --steps N goes on\n", resume->path,
+               (long long)t->plan.steps);
+    return true;
+}
+
+/* The run's directory: the one to go on in, or a new one. --resume auto without a good checkpoint starts
+ * anew where the run was. */
+static char *open_directory(const Trainer *t) {
+    const Settings *s = &t->settings;
+    if (t->resume.same_out) {
+        checkpoints_set_aside(s->out, t->resume.at.step);
+        return memory_string(s->out);
+    }
+    bool anew = strcmp(s->resume, "auto") == 0 && !t->resume.path;
+    if (anew) checkpoints_set_aside(s->out, -1);
+    return run_directory_open(s->out, s->overwrite || anew);
+}
+
+void trainer_start_log(Trainer *t, const Dataset *data) {
+    if (t->world.rank != 0) return;
+    const Settings *s = &t->settings;
+    const Resume *resume = &t->resume;
+    t->out = open_directory(t);
+    plan_print(&t->plan, s, &t->world, data, &t->rows);
+    double flops = gpt2_flops_per_token(&t->plan.config), peak = backend_peak_flops() * t->world.size;
+    if (resume->same_out) {
+        t->log = log_resume(t->out, t->plan.steps, s->log_every, flops, peak, resume->at.log);
+        log_checkpoint(t->log, resume->at.step, resume->path);
+    } else {
+        t->log = log_open(t->out, t->plan.steps, s->log_every, flops, peak);
+        log_settings(t->log, s);
+    }
+    if (t->start && !resume->path)
+        log_say(t->log, "weights from %s (%s)", s->model, weights_format(t->start));
+    if (resume->path)
+        log_say(t->log, "resumed from %s: %lld of %lld updates are done", resume->path,
+                (long long)resume->at.step, (long long)t->plan.steps);
+}
+
+/* Takes up the run where the checkpoint left it. */
+static void take_up(Trainer *t) {
+    const TrainerState *at = &t->resume.at;
+    checkpoint_load(t->resume.path, t->start, t->model);
+    t->step = at->step;
+    t->updates = at->updates;
+    t->skipped = at->skipped;
+    t->position = at->position;
+    t->tokens = at->tokens;
+    t->seconds = at->seconds;
+    if (t->resume.same_out) t->saved = at->step;
+}
+
+void trainer_start_weights(Trainer *t) {
+    if (t->resume.path)
+        take_up(t);
+    else if (t->start)
+        weights_load(t->start, t->model);
+    else
+        gpt2_init(t->model, t->settings.seed);
+    ranks_agree_on_start(&t->world, t->model);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Checkpoints
+
+void trainer_save(Trainer *t) {
+    if (t->saved == t->step) return;
+    t->saved = t->step;
+    if (!t->log) return;
+    TrainerState at = {.step = t->step,
+                       .updates = t->updates,
+                       .skipped = t->skipped,
+                       .position = t->position,
+                       .tokens = t->tokens,
+                       .seconds = t->seconds,
+                       .schedule_end = t->plan.schedule.end,
+                       .log = log_offsets(t->log),
+                       .data = stream_identity(t->rows.stream)};
+    char *path = checkpoints_path(t->out, t->step);
+    checkpoint_save(path, t->model, &at, &t->settings, stream_is_bytes(t->rows.stream));
+    log_checkpoint(t->log, t->step, path);
+    checkpoints_keep(t->out, t->settings.keep);
+    free(path);
+}

@@ -1,0 +1,24 @@
+/* tensor_copy.c: see tensor_copy.h. */
+#include "tensor_copy.h"
+
+#include "../base/memory.h"
+
+#include <stdlib.h>
+
+enum {
+    PIECE = 1 << 18, // floats
+    STRIP = 16,      // rows: a piece of a matrix that is transposed reads whole cache lines
+};
+
+void tensor_copy(const Tensor *tensor, RowReader read, void *from, RowWriter write, void *to) {
+    size_t columns = tensor_columns(tensor), all = tensor->shape[0];
+    size_t most = PIECE / columns > STRIP ? PIECE / columns / STRIP * STRIP : STRIP;
+    if (most > all) most = all;
+    float *values = memory_new(most * columns, sizeof(float), "a piece of a tensor");
+    for (size_t row = 0, rows; row < all; row += rows) {
+        rows = all - row < most ? all - row : most;
+        read(from, tensor, row, rows, values);
+        write(to, tensor, row, rows, values);
+    }
+    free(values);
+}
