@@ -40,7 +40,7 @@ typedef struct {
     const char *name, *what;
     int N, shape; // an index in shapes, or:
     double flops;
-    double share[MOST_REPEATS], seconds[MOST_REPEATS];
+    double share[MOST_REPEATS], tile_share[MOST_REPEATS], seconds[MOST_REPEATS];
 } Case;
 
 static void run_case(const Case *c, int repeat) {
@@ -71,31 +71,35 @@ static void run_case(const Case *c, int repeat) {
     }
 }
 
-/* Median share (peak and case of the same repetition), and best time against best peak: what an
- * undisturbed machine would show. */
+/* Median share of the peak (of the same repetition), best time against best peak, which an undisturbed
+ * machine would show, and median share of the micro-kernel's own speed, which tells what blocking and
+ * packing cost. */
 static void bench(const char *title, Case *cases, int count, int repeats) {
-    double peak = 0, flops = 0, median_time = 0, best_time = 0;
+    double peak = 0, flops = 0, median_time = 0, best_time = 0, tile_time = 0;
     for (int i = 0; i < count; i++) run_case(&cases[i], 0); // touches the memory
     for (int r = 0; r < repeats; r++) {
         for (int i = 0; i < count; i++) {
-            double peak_now = peak_flops(), start = now();
+            double peak_now = peak_flops(), tile_now = tile_flops(), start = now();
             run_case(&cases[i], r);
             cases[i].seconds[r] = now() - start;
             cases[i].share[r] = cases[i].flops / cases[i].seconds[r] / peak_now;
+            cases[i].tile_share[r] = cases[i].flops / cases[i].seconds[r] / tile_now;
             peak = peak_now > peak ? peak_now : peak;
         }
     }
-    printf("%s: peak %.0f GFLOP/s\n  %-17s %12s %10s %10s\n", title, peak / 1e9, "", "ms", "median",
-           "best");
+    printf("%s: peak %.0f GFLOP/s\n  %-17s %12s %10s %10s %10s\n", title, peak / 1e9, "", "ms", "median",
+           "best", "of kernel");
     for (int i = 0; i < count; i++) {
         Case *c = &cases[i];
         double share = median(c->share, repeats), seconds = median(c->seconds, repeats);
-        double best = c->flops / c->seconds[0] / peak;
-        printf("  %-8s %-8s %12.3f %8.1f %% %8.1f %%\n", c->name, c->what, seconds * 1e3,
-               100 * share, 100 * best);
+        double best = c->flops / c->seconds[0] / peak, tile = median(c->tile_share, repeats);
+        printf("  %-8s %-8s %12.3f %8.1f %% %8.1f %% %8.1f %%\n", c->name, c->what, seconds * 1e3,
+               100 * share, 100 * best, 100 * tile);
         flops += c->flops, median_time += c->flops / share, best_time += c->flops / best;
+        tile_time += c->flops / tile;
     }
-    printf("  together %31.1f %% %8.1f %%\n", 100 * flops / median_time, 100 * flops / best_time);
+    printf("  together %31.1f %% %8.1f %% %8.1f %%\n", 100 * flops / median_time, 100 * flops / best_time,
+           100 * flops / tile_time);
 }
 
 static void bench_linear(int N, int repeats) {

@@ -62,8 +62,8 @@ static void softmax_of_lanes(const Head *head, int t0, int t) {
 }
 
 /* The outputs and log-sum-exps of the queries t0 .. t0 + queries. */
-static void block_forward(const Head *head, int t0, int queries, real *out, size_t out_stride,
-                          real *lse) {
+static void queries_forward(const Head *head, int t0, int queries, real *out, size_t out_stride,
+                            real *lse) {
     const int width = head->width;
     products_of_pairs(head->strip, head->k, head->q, 0, t0 + queries, t0, queries, head->hs, width);
     for (int t = 0; t < queries; t += VEC) softmax_of_lanes(head, t0, t);
@@ -89,7 +89,7 @@ static void head_forward(const Head *head, real *out, real *lse, const real *qkv
         int queries = smaller(BLOCK, T - t0);
         pack_columns(head->q, qkv + (size_t)t0 * stride, stride, queries,
                      round_up(queries, TILE_COLS), hs, attention_scale(hs));
-        block_forward(head, t0, queries, out + (size_t)t0 * C, (size_t)C, lse + t0);
+        queries_forward(head, t0, queries, out + (size_t)t0 * C, (size_t)C, lse + t0);
     }
 }
 
