@@ -177,6 +177,9 @@ void gemm(const Product *p) {
     while (pass.row_block > ROW_BLOCK_LEAST &&
            blocks(p->rows, pass.row_block) * pass.column_panels < 4 * (size_t)omp_get_max_threads())
         pass.row_block /= 2;
+    // Blocks of one size: a last one of half the rows would be half the work for whoever draws it.
+    size_t even = blocks(p->rows, blocks(p->rows, pass.row_block));
+    pass.row_block = blocks(even, TILE_ROWS) * TILE_ROWS;
     pass.tasks = blocks(p->rows, pass.row_block) * pass.column_panels;
     for (pass.first_k = 0; pass.first_k < p->depth; pass.first_k = pass.end_k) {
         pass.end_k = least(pass.first_k + DEPTH_PASS, p->depth);
