@@ -6,11 +6,7 @@
 
 // Of expect.c, compiled in double (its header speaks of the CPU's element types).
 typedef struct Expectations Expectations;
-typedef struct {
-    int bits;
-    double scale, base;
-} Range;
-void formula_fill(double *out, const char *name, size_t count, Range range);
+void formula_weights(float *out, const char *name, size_t count);
 int32_t formula_token(const char *name, int vocab, size_t i);
 Expectations *expect_open(const char *name);
 const double *expect_values(Expectations *e, const char *tensor, size_t count);
@@ -24,14 +20,9 @@ static const double loss_tolerance[2] = {2e-6, 4e-3}, gradient_tolerance[2] = {5
 static void write_weights(GPT2 *model) {
     for (int i = 0; i < model->table.count; i++) {
         const Tensor *t = &model->table.tensors[i];
-        bool is_scale = strstr(t->name, "ln_") && strstr(t->name, "weight");
-        Range range = {.bits = 8, .scale = is_scale ? 1 : 0.25, .base = is_scale ? 1 : 0};
-        double *values = calloc(t->count, sizeof *values);
         float *host = calloc(t->count, sizeof *host);
-        formula_fill(values, t->name, t->count, range);
-        for (size_t j = 0; j < t->count; j++) host[j] = (float)values[j]; // exact: 8 bits
+        formula_weights(host, t->name, t->count);
         gpt2_write_weights(model, t, 0, host, t->count);
-        free(values);
         free(host);
     }
 }

@@ -57,6 +57,15 @@ void formula_fill(real *out, const char *name, size_t count, Range range) {
     }
 }
 
+void formula_weights(float *out, const char *name, size_t count) {
+    bool is_scale = strstr(name, "ln_") && strstr(name, "weight");
+    Range range = {.bits = 8, .scale = is_scale ? 1 : 0.25, .base = is_scale ? 1 : 0};
+    real *values = calloc(count, sizeof *values);
+    formula_fill(values, name, count, range);
+    for (size_t i = 0; i < count; i++) out[i] = (float)values[i];
+    free(values);
+}
+
 int32_t formula_token(const char *name, int vocab, size_t i) {
     return (int32_t)(mix(name, i) % (uint64_t)vocab);
 }

@@ -24,6 +24,10 @@ typedef struct {
 extern const Range plain; // 16 bits in [-1, 1)
 void formula_fill(real *out, const char *name, size_t count, Range range);
 
+/* The weights of the tensor `name` in models that are compared whole: 8 bits, which bf16 holds too; LayerNorm
+ * scales about 1. */
+void formula_weights(float *out, const char *name, size_t count);
+
 /* Element i of the token stream `name`, in 0 .. vocab-1. */
 int32_t formula_token(const char *name, int vocab, size_t i);
 void formula_tokens(Id *out, const char *name, int vocab, size_t count);

@@ -4,14 +4,9 @@
 static void write_weights(GPT2 *model) {
     for (int i = 0; i < model->table.count; i++) {
         const Tensor *t = &model->table.tensors[i];
-        bool is_scale = strstr(t->name, "ln_") && strstr(t->name, "weight");
-        Range range = {.bits = 8, .scale = is_scale ? 1 : 0.25, .base = is_scale ? 1 : 0};
-        real *values = calloc(t->count, sizeof *values);
         float *host = calloc(t->count, sizeof *host);
-        formula_fill(values, t->name, t->count, range);
-        for (size_t j = 0; j < t->count; j++) host[j] = (float)values[j]; // exact: 8 bits
+        formula_weights(host, t->name, t->count);
         gpt2_write_weights(model, t, 0, host, t->count);
-        free(values);
         free(host);
     }
 }

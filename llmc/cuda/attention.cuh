@@ -23,6 +23,15 @@ __device__ inline void plain_copy(float *to, const Act *rows, size_t stride, int
         to[i / hs * (hs + 1) + i % hs] = to_float(rows[i / hs * stride + i % hs]);
 }
 
+/* The next `count` rows of two matrices take their turn in shared memory. For all threads of a block. */
+__device__ inline void plain_next(float *a_tile, const Act *a, size_t a_stride, float *b_tile,
+                                  const Act *b, size_t b_stride, int count, int hs) {
+    __syncthreads(); // the tiles are free to be overwritten
+    plain_copy(a_tile, a, a_stride, count, hs, threadIdx.x, PLAIN_THREADS);
+    plain_copy(b_tile, b, b_stride, count, hs, threadIdx.x, PLAIN_THREADS);
+    __syncthreads();
+}
+
 __device__ inline float dot(const float *a, const float *b, int n) {
     float sum = 0;
     for (int i = 0; i < n; i++) sum += a[i] * b[i];
@@ -57,12 +66,8 @@ __global__ void attention_forward_kernel(Act *out, Stat *lse, const Act *qkv, Pl
     Softmax all = {-INFINITY, 0};
     for (int k0 = 0; k0 < keys; k0 += tile) {
         int count = min(tile, keys - k0);
-        __syncthreads(); // the tiles are free to be overwritten
-        plain_copy(k_tile, head.k + k0 * head.stride, head.stride, count, hs, threadIdx.x,
-                   PLAIN_THREADS);
-        plain_copy(v_tile, head.v + k0 * head.stride, head.stride, count, hs, threadIdx.x,
-                   PLAIN_THREADS);
-        __syncthreads();
+        plain_next(k_tile, head.k + k0 * head.stride, head.stride, v_tile,
+                   head.v + k0 * head.stride, head.stride, count, hs);
         if (query >= T) continue; // the whole warp
         bool seen = lane < count && k0 + lane <= query;
         float s = seen ? dot(q, k_tile + lane * pitch, hs) * shape.scale : -INFINITY;
@@ -123,12 +128,8 @@ __global__ void attention_backward_queries_kernel(Act *dqkv, const Act *dout, co
     for (int c = lane; c < hs; c += WARP) dq[c] = 0;
     for (int k0 = 0; k0 < keys; k0 += tile) {
         int count = min(tile, keys - k0);
-        __syncthreads(); // the tiles are free to be overwritten
-        plain_copy(k_tile, head.k + k0 * head.stride, head.stride, count, hs, threadIdx.x,
-                   PLAIN_THREADS);
-        plain_copy(v_tile, head.v + k0 * head.stride, head.stride, count, hs, threadIdx.x,
-                   PLAIN_THREADS);
-        __syncthreads();
+        plain_next(k_tile, head.k + k0 * head.stride, head.stride, v_tile,
+                   head.v + k0 * head.stride, head.stride, count, hs);
         if (query >= T) continue; // the whole warp
         weights[lane] = 0;
         if (lane < count && k0 + lane <= query) {
@@ -168,11 +169,8 @@ __global__ void attention_backward_keys_kernel(Act *dqkv, const Act *dout, const
     for (int c = lane; c < hs; c += WARP) dk[c] = dv[c] = 0;
     for (int q0 = group; q0 < T; q0 += tile) {
         int count = min(tile, T - q0);
-        __syncthreads(); // the tiles are free to be overwritten
-        plain_copy(q_tile, head.q + q0 * head.stride, head.stride, count, hs, threadIdx.x,
-                   PLAIN_THREADS);
-        plain_copy(d_tile, dout_rows + q0 * stride, stride, count, hs, threadIdx.x, PLAIN_THREADS);
-        __syncthreads();
+        plain_next(q_tile, head.q + q0 * head.stride, head.stride, d_tile, dout_rows + q0 * stride,
+                   stride, count, hs);
         if (key >= T) continue; // the whole warp
         int query = q0 + lane;
         p_weights[lane] = s_weights[lane] = 0;
