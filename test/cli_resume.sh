@@ -121,6 +121,15 @@ for damage in flipped shorter missing; do
     check "... each step once" each_step_once $damage 8
 done
 
+lines=$(wc -l <"$dir/flipped/log.txt")
+for file in "$dir"/flipped/step_*[0-9]/config.json; do echo >>"$file"; done
+for resume in auto must; do
+    $again --out "$dir/flipped" --resume $resume >"$dir/stdout" 2>"$dir/refused"
+    check "$resume, where all checkpoints are damaged, is refused" test $? -eq 3
+    check "... and says so last" sh -c "tail -n 1 '$dir/refused' | grep -q 'none is good'"
+done
+check "... and leaves checkpoints and logs alone" test -d "$(step flipped 4)" -a "$(wc -l <"$dir/flipped/log.txt")" = "$lines"
+
 # ---- signals
 for signal in TERM INT USR1; do
     "$program" $base --steps 1000000 --val-every 0 --sample-every 0 --save-every 0 --out "$dir/$signal" >"$dir/$signal.out" 2>&1 &

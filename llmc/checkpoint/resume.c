@@ -42,6 +42,11 @@ static char *find(const Settings *s) {
         fatal(EXIT_USAGE, "--resume %s needs --out, the directory of the run to go on with",
               s->resume);
     char *path = checkpoints_newest_good(s->out);
+    if (!path && checkpoints_any(s->out))
+        fatal(EXIT_INPUT,
+              "--resume %s: %s has checkpoints, but none is good; give another --out, or --overwrite instead of "
+              "--resume, to start anew",
+              s->resume, s->out);
     if (!path && must)
         fatal(EXIT_INPUT,
               "--resume must: no good checkpoint in %s; --resume auto starts anew where there is none",

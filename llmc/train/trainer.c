@@ -42,8 +42,8 @@ bool trainer_is_finished(const Trainer *t) {
     return true;
 }
 
-/* The run's directory: the one to go on in, or a new one. --resume auto without a good checkpoint starts
- * anew where the run was. */
+/* The run's directory: the one to go on in, or a new one. --resume auto without a checkpoint starts anew
+ * where the run was. */
 static char *open_directory(const Trainer *t) {
     const Settings *s = &t->settings;
     if (t->resume.same_out) {
