@@ -3,6 +3,8 @@
  * a token of greedy sampling beside reading the weights from memory once.
  * Usage: bench_files [directory [repetitions]]     (build, 3); needs 3 GB there */
 #define _GNU_SOURCE // clock_gettime, posix_fadvise
+#include "bench.h"
+
 #include "../llmc/base/memory.h"
 #include "../llmc/checkpoint/checkpoint.h"
 #include "../llmc/train/sample.h"
@@ -14,32 +16,15 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MOST_REPEATS = 99, PROMPT = 16, TOKENS = 24, PIECE = 1 << 20 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* MB of memory that this process has held at most. */
 static double peak_mb(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     return (double)usage.ru_maxrss / 1024;
-}
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, ascending);
-    return values[count / 2];
 }
 
 // ---------------------------------------------------------------------------------------------
