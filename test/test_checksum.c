@@ -3,7 +3,7 @@
 
 #include "test.h"
 
-TEST(known_values, "the sums are XXH64's, so that xxh64sum can check a checkpoint") {
+TEST(known_values, "the sums are XXH64's, as xxh64sum prints them") {
     CHECK(checksum_of("", 0) == 0xEF46DB3751D8E999ULL);
     CHECK(checksum_of("a", 1) == 0xD24EC4F1A98C6E5BULL);
     CHECK(checksum_of("abc", 3) == 0x44BC2CF5AD770999ULL);

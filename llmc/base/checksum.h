@@ -1,4 +1,5 @@
-/* checksum.h: XXH64 (the xxHash specification, seed 0), the sum that guards a checkpoint's files.
+/* checksum.h: XXH64 (the xxHash specification, seed 0), of which file_sum.h makes the sum that guards a
+ * checkpoint's files.
  *
  * It finds accidents, not forgery; at several GB/s it costs little beside the disk. The tool
  * `xxh64sum` prints the same 16 digits. */

@@ -74,24 +74,30 @@ static NumberResult magnitude(const Parts *parts, uint64_t *value) {
     return NUMBER_OK;
 }
 
-NumberResult number_read_i64(const char *text, int64_t *value) {
+/* A whole number: its sign and size. */
+static NumberResult whole(const char *text, bool *negative, uint64_t *size) {
     Parts parts;
-    uint64_t size;
     if (!take_apart(text, &parts)) return NUMBER_MALFORMED;
-    NumberResult result = magnitude(&parts, &size);
+    *negative = parts.negative;
+    return magnitude(&parts, size);
+}
+
+NumberResult number_read_i64(const char *text, int64_t *value) {
+    bool negative;
+    uint64_t size;
+    NumberResult result = whole(text, &negative, &size);
     if (result != NUMBER_OK) return result;
     if (size > INT64_MAX) return NUMBER_RANGE;
-    *value = parts.negative ? -(int64_t)size : (int64_t)size;
+    *value = negative ? -(int64_t)size : (int64_t)size;
     return NUMBER_OK;
 }
 
 NumberResult number_read_u64(const char *text, uint64_t *value) {
-    Parts parts;
+    bool negative;
     uint64_t size;
-    if (!take_apart(text, &parts)) return NUMBER_MALFORMED;
-    NumberResult result = magnitude(&parts, &size);
+    NumberResult result = whole(text, &negative, &size);
     if (result != NUMBER_OK) return result;
-    if (parts.negative && size > 0) return NUMBER_RANGE;
+    if (negative && size > 0) return NUMBER_RANGE;
     *value = size;
     return NUMBER_OK;
 }

@@ -24,13 +24,10 @@ typedef struct {
 #define FIELD(name) offsetof(EvalOptions, name)
 static const Option rows[] = {
     {"model", "PATH", "Model", OPTION_STRING, FIELD(model), NO_RANGE, NULL, NULL,
-     "a checkpoint, the directory of a run (its newest checkpoint), a Hugging Face directory, or "
-     "an llm.c "
-     ".bin file"},
+     HELP_MODEL},
     {"data", "PATH", "Data", OPTION_LIST, FIELD(data), NO_RANGE, NULL, NULL,
      "file, directory (its validation files, if it has such) or quoted glob; may repeat; else the "
-     "built-in "
-     "text"},
+     "built-in text"},
     {"val-fraction", "X", "Data", OPTION_REAL, FIELD(val_fraction), FRACTION, "0", "0",
      "only this share of the data's end, as train keeps it for validation; 0: all"},
     {"seq-len", "T", "Data", OPTION_INTEGER, FIELD(seq_len), COUNT, NULL, NULL,
@@ -42,7 +39,7 @@ static const Option rows[] = {
     {"batch", "B", "Work", OPTION_INTEGER, FIELD(batch), COUNT, "8", "8",
      "rows that a rank computes at a time; does not change the result"},
     {"threads", "N", "Work", OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL,
-     "CPU threads of a rank, instead of its share of the cores; does not change the result"},
+     HELP_THREADS},
 };
 static const OptionTable table = {
     .rows = rows,

@@ -24,9 +24,7 @@ typedef struct {
 #define FIELD(name) offsetof(SampleOptions, name)
 static const Option rows[] = {
     {"model", "PATH", "Model", OPTION_STRING, FIELD(model), NO_RANGE, NULL, NULL,
-     "a checkpoint, the directory of a run (its newest checkpoint), a Hugging Face directory, or "
-     "an llm.c "
-     ".bin file"},
+     HELP_MODEL},
     {"prompt", "TEXT", "Text", OPTION_STRING, FIELD(prompt), NO_RANGE, NULL, NULL,
      "what to continue: text, or with --ids token ids; else a line break, or GPT-2's end of text"},
     {"ids", NULL, "Text", OPTION_SWITCH, FIELD(ids), NO_RANGE, "false", "false",

@@ -66,7 +66,11 @@ int file_sum_read(const char *path, FileSum *sum) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not hang us
     struct stat status;
     if (descriptor < 0) return errno;
-    if (fstat(descriptor, &status) != 0 || status.st_size < 0) status.st_size = 0;
+    if (fstat(descriptor, &status) != 0) {
+        int failure = errno;
+        close(descriptor);
+        return failure;
+    }
 
     size_t count = (size_t)status.st_size / FILE_SUM_PIECE + 1; // the last may be empty
     Checksum *pieces = memory_new(count, sizeof *pieces, "the sums of a file's pieces");

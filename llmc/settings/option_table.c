@@ -50,7 +50,7 @@ const Option option_table[] = {
     {"recompute", NULL, "Batch", OPTION_SWITCH, FIELD(recompute), NO_RANGE, "false", "false",
      "keep only each block's input and compute the rest again: less memory, more time"},
     {"threads", "N", "Batch", OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL,
-     "CPU threads of a rank, instead of its share of the cores; does not change the result"},
+     HELP_THREADS},
     {"rank-timeout", "SECONDS", "Batch", OPTION_REAL, FIELD(rank_timeout), NOT_NEGATIVE, "10", "10",
      "end all ranks when one has died or hangs for so long; 0: wait for ever"},
 

@@ -41,6 +41,13 @@ typedef struct {
 #define NO_RANGE     {0, 0, false, false}        // not a number
 // clang-format on
 
+// Help that commands share.
+#define HELP_MODEL                                                                                 \
+    "a checkpoint, the directory of a run (its newest checkpoint), a Hugging Face directory, or "  \
+    "an llm.c .bin file"
+#define HELP_THREADS                                                                               \
+    "CPU threads of a rank, instead of its share of the cores; does not change the result"
+
 typedef struct {
     const char *name, *metavar; // metavar: NULL for a switch
     const char *section;        // its title in --help

@@ -51,7 +51,7 @@ static char *open_directory(const Trainer *t) {
         return memory_string(s->out);
     }
     bool anew = strcmp(s->resume, "auto") == 0 && !t->resume.path;
-    if (anew) checkpoints_set_aside(s->out, -1);
+    if (anew) checkpoints_set_aside(s->out, -1); // what an interrupted save has left goes
     return run_directory_open(s->out, s->overwrite || anew);
 }
 
