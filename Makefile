@@ -62,7 +62,7 @@ run: train_gpt2 ## build, then train the tiny model on the built-in text and let
 setup: ## install what the tests use beside the compiler (Open MPI, gnuplot)
 	$(Q)sh dev/setup.sh
 
-test: $(BUILD)/train_gpt2 $(BUILD)/train_gpt2_alone $(BUILD)/make_data $(tests) $(reference) ## build and run every test
+test: $(BUILD)/train_gpt2 $(BUILD)/train_gpt2_alone $(BUILD)/make_data $(BUILD)/http_server $(tests) $(reference) ## build and run every test
 	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(reference) $(scripts)
 
 test_gpt2: $(reference) ## check gradients, optimizer and schedule against recorded values
@@ -109,10 +109,11 @@ $(BUILD)/test_gpt2_double: $(call gpt2_parts,double,gpt2_differences gpt2_progra
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/make_data: $(BUILD)/test/make_data.o
+$(BUILD)/http_server: $(BUILD)/test/http_server.o
 $(BUILD)/bench_%: $(BUILD)/dev/bench_%.o $(shared) $(call cpu,float)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
-$(BUILD)/train_gpt2 $(BUILD)/make_data:
+$(BUILD)/train_gpt2 $(BUILD)/make_data $(BUILD)/http_server:
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 

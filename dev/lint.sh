@@ -131,7 +131,7 @@ check_top_level() {
     top_level | while read -r name; do
         case $name in
         .* | train_gpt2.c | train_gpt2.cu | llmc | dev | test | Makefile | README.md | LICENSE) ;;
-        build | out | train_gpt2 | train_gpt2cu | train_gpt2emu) [ ! -e .git ] || echo "$name: is made, not kept" ;;
+        build | out | data | train_gpt2 | train_gpt2cu | train_gpt2emu) [ ! -e .git ] || echo "$name: is made, not kept" ;;
         *) echo "$name: does not belong at the top level" ;;
         esac
     done
