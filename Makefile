@@ -6,6 +6,7 @@ CC       ?= cc
 BUILD    ?= build#      where everything goes that is made
 OPENMP   ?= 1#          0: one thread
 MPI      ?= 1#          0: one rank
+KERNELS  ?= cpu#        or plain: train_gpt2 and test_gpt2 on the plain loops of llmc/plain/
 ARCH     ?= -march=native
 SANITIZE ?=#            address,undefined: a build that checks itself
 OPTIMIZE ?= -O2 -g
@@ -30,11 +31,13 @@ flags = -std=gnu11 -Wall -Wextra $(OPTIMIZE) $(arch) -ffp-contract=fast -fno-mat
 libs  = $(if $(mpi),$(mpi_libs)) -lm $(LDFLAGS)
 
 # ---- sources ------------------------------------------------------------------------------------
-shared := $(patsubst %.c,$(BUILD)/%.o,$(filter-out llmc/cpu/%,$(wildcard llmc/*/*.c)))
+shared := $(patsubst %.c,$(BUILD)/%.o,$(filter-out llmc/cpu/% llmc/plain/%,$(wildcard llmc/*/*.c)))
 cpu     = $(patsubst llmc/cpu/%.c,$(BUILD)/cpu_$(1)/%.o,$(wildcard llmc/cpu/*.c))
+plain   = $(patsubst llmc/plain/%.c,$(BUILD)/plain_$(1)/%.o,$(wildcard llmc/plain/*.c))
+on     := $(if $(filter plain,$(KERNELS)),_plain,$(if $(filter cpu,$(KERNELS)),,$(error KERNELS=$(KERNELS): is cpu or plain)))
 tests  := $(patsubst test/%.c,$(BUILD)/%,$(wildcard test/test_*.c)) \
           $(foreach r,float double,$(patsubst test/%.c,$(BUILD)/%_$(r),$(wildcard test/real_*.c)))
-reference := $(foreach r,float double,$(BUILD)/test_gpt2_$(r)) # against recorded float64 values
+reference  = $(foreach r,float double,$(BUILD)/test_gpt2$(1)_$(r)) # against recorded float64 values
 scripts := $(wildcard test/cli_*.sh)
 
 # Threads that wait for each other sleep: spinning is a little faster on an idle machine, ten times
@@ -62,11 +65,13 @@ run: train_gpt2 ## build, then train the tiny model on the built-in text and let
 setup: ## install what the tests use beside the compiler (Open MPI, gnuplot)
 	$(Q)sh dev/setup.sh
 
-test: $(BUILD)/train_gpt2 $(BUILD)/train_gpt2_alone $(BUILD)/make_data $(BUILD)/http_server $(tests) $(reference) ## build and run every test
-	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(reference) $(scripts)
+references := $(call reference) $(call reference,_plain)
+programs   := $(patsubst %,$(BUILD)/%,train_gpt2 train_gpt2_plain train_gpt2_alone make_data http_server)
+test: $(programs) $(tests) $(references) ## build and run every test
+	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(references) $(scripts)
 
-test_gpt2: $(reference) ## check gradients, optimizer and schedule against recorded values
-	$(Q)V=1 BUILD=$(BUILD) sh test/run.sh $(reference)
+test_gpt2: $(call reference,$(on)) ## check gradients, optimizer and schedule against recorded values
+	$(Q)V=1 BUILD=$(BUILD) sh test/run.sh $^
 
 mutate: ## show that these tests fail for each of a list of small wrongs in the code
 	$(Q)sh dev/mutate.sh
@@ -85,11 +90,14 @@ bench: $(benches) $(BUILD)/bench_ranks ## kernels, updates, checkpoints and samp
 clean: ## remove everything that was made
 	$(Q)rm -rf build train_gpt2 train_gpt2cu train_gpt2emu
 
-train_gpt2: $(BUILD)/train_gpt2 ## the program, for the CPU
-	$(Q)cp -f $< $@
+# Several programs are made under this name: it is copied when it is another one, not when it is older.
+copy = $(Q)cmp -s $< $@ || cp -f $< $@
+train_gpt2: $(BUILD)/train_gpt2$(on) FORCE ## the program, for the CPU (KERNELS=plain: on the plain loops)
+	$(copy)
 
 # ---- rules --------------------------------------------------------------------------------------
 $(BUILD)/train_gpt2: $(BUILD)/train_gpt2.o $(shared) $(call cpu,float)
+$(BUILD)/train_gpt2_plain: $(BUILD)/train_gpt2.o $(shared) $(call plain,float)
 $(BUILD)/test_%: $(BUILD)/test/test_%.o $(shared) $(call cpu,float)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
@@ -101,11 +109,12 @@ $(BUILD)/real_%_double: $(BUILD)/test_double/real_%.o $(shared) $(call cpu,doubl
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 gpt2_parts = $(patsubst %,$(BUILD)/test_$(1)/%.o,expect tiny gpt2_operations gpt2_model $(2) \
              gpt2_update chapter27_adamw chapter27_batches gpt2_main)
+gpt2_double = $(call gpt2_parts,double,gpt2_differences gpt2_program)
 $(BUILD)/test_gpt2_float: $(call gpt2_parts,float) $(shared) $(call cpu,float)
-	$(call say,link,$@)
-	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
-$(BUILD)/test_gpt2_double: $(call gpt2_parts,double,gpt2_differences gpt2_program) $(shared) \
-                           $(call cpu,double) | $(BUILD)/train_gpt2
+$(BUILD)/test_gpt2_plain_float: $(call gpt2_parts,float) $(shared) $(call plain,float)
+$(BUILD)/test_gpt2_double: $(gpt2_double) $(shared) $(call cpu,double) | $(BUILD)/train_gpt2
+$(BUILD)/test_gpt2_plain_double: $(gpt2_double) $(shared) $(call plain,double) | $(BUILD)/train_gpt2_plain
+$(references):
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/make_data: $(BUILD)/test/make_data.o
@@ -113,7 +122,7 @@ $(BUILD)/http_server: $(BUILD)/test/http_server.o
 $(BUILD)/bench_%: $(BUILD)/dev/bench_%.o $(shared) $(call cpu,float)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
-$(BUILD)/train_gpt2 $(BUILD)/make_data $(BUILD)/http_server:
+$(BUILD)/train_gpt2 $(BUILD)/train_gpt2_plain $(BUILD)/make_data $(BUILD)/http_server:
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 
@@ -134,6 +143,12 @@ $(BUILD)/cpu_float/%.o: llmc/cpu/%.c $(BUILD)/flags
 	$(call say,cc,$<)
 	$(call compile,-DREAL=float)
 $(BUILD)/cpu_double/%.o: llmc/cpu/%.c $(BUILD)/flags
+	$(call say,cc,"$< (double)")
+	$(call compile,-DREAL=double)
+$(BUILD)/plain_float/%.o: llmc/plain/%.c $(BUILD)/flags
+	$(call say,cc,$<)
+	$(call compile,-DREAL=float)
+$(BUILD)/plain_double/%.o: llmc/plain/%.c $(BUILD)/flags
 	$(call say,cc,"$< (double)")
 	$(call compile,-DREAL=double)
 $(BUILD)/test_float/%.o: test/%.c $(BUILD)/flags

@@ -67,8 +67,8 @@ $(BUILD)/bench_emulated_%: $(BUILD)/dev/bench_backend.o $(BUILD)/emulated_%/trai
 	$(call say,link,$@)
 	$(cxx_link)
 
-train_gpt2emu: $(BUILD)/train_gpt2emu_$(precision) ## the CUDA program, executed on a CPU
-	$(Q)cp -f $< $@
+train_gpt2emu: $(BUILD)/train_gpt2emu_$(precision) FORCE ## the CUDA program, executed on a CPU
+	$(copy)
 
 # ---- nvcc -----------------------------------------------------------------------------------------
 find_nvcc = $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) $(shell command -v nvcc) \
@@ -119,8 +119,8 @@ ifeq ($(BUILD),build)
 test: $(if $(nvcc),$(foreach p,bf16 fp32,$(BUILD)/train_gpt2cu_$(p)))
 endif
 
-train_gpt2cu: $(BUILD)/train_gpt2cu_$(precision) ## the program, for NVIDIA GPUs (PRECISION=BF16 or FP32)
-	$(Q)cp -f $< $@
+train_gpt2cu: $(BUILD)/train_gpt2cu_$(precision) FORCE ## the program, for NVIDIA GPUs (PRECISION=BF16 or FP32)
+	$(copy)
 
 test_gpt2cu: $(BUILD)/device_bf16 $(BUILD)/device_fp32 ## run every kernel's tests on this machine's GPU
 	$(Q)BUILD=$(BUILD) sh test/run.sh $^

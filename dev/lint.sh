@@ -29,6 +29,7 @@ checkpoint : weights log ranks
 train      : checkpoint data
 commands   : train
 program    : commands
+plain      : ops ranks
 cpu        : ops ranks
 cuda       : ops ranks
 '
@@ -107,7 +108,7 @@ forbid() {
 
 # shellcheck disable=SC2086 # lists of our own names, without blanks
 check_texts() {
-    shared=$(find llmc train_gpt2.c -name '*.[ch]' ! -path 'llmc/cpu/*' ! -path 'llmc/cuda/*' | sort)
+    shared=$(find llmc train_gpt2.c -name '*.[ch]' ! -path 'llmc/cpu/*' ! -path 'llmc/plain/*' ! -path 'llmc/cuda/*' | sort)
     llmc=$(find llmc train_gpt2.* \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) | sort)
     all="$llmc $(find dev test \( -name '*.[ch]' -o -name '*.cu' -o -name '*.sh' -o -name '*.py' \) | sort)"
     forbid 'shared code must not know the device' '^[ \t]*#[ \t]*(el)?if.*(CUDA|NVCC)' $shared

@@ -28,6 +28,7 @@ plant llmc/base/error.c '#include "../files/io.h"' 'layer base does not rest on 
 plant llmc/data/stream.c '#include "../model/gpt2.h"' 'layer data does not rest on layer model'
 plant llmc/model/gpt2.c '  #  include "../data/stream.h"' 'layer model does not rest on layer data'
 plant llmc/model/gpt2.c '#include "../cpu/cpu.h"' 'layer model does not rest on layer cpu'
+plant llmc/plain/plain.h '#include "../cpu/vec.h"' 'layer plain does not rest on layer cpu'
 plant llmc/cpu/cpu.h '#include "../model/gpt2.h"' 'layer cpu does not rest on layer model'
 plant llmc/cpu/cpu.h '#include "../cpu/../log/log.h"' 'layer cpu does not rest on layer log'
 plant llmc/ops.h '#include "optimizer/adamw.h"' 'layer ops does not rest on layer optimizer'

@@ -39,17 +39,19 @@ static unsigned char *write_text(void) {
     return text;
 }
 
-/* Runs the program, which stands beside this one, through `launcher`, with OPTIONS and more. */
+/* Runs the program that stands beside this one through `launcher`, with OPTIONS and more. Of
+ * test_gpt2_plain_double that is train_gpt2_plain, which has the same kernels. */
 static void run_program(const char *name, const char *launcher, const char *more) {
     char self[512], command[2048];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0) abort();
     self[length] = '\0';
+    const char *kernels = strstr(strrchr(self, '/'), "_plain") ? "_plain" : "";
     *strrchr(self, '/') = '\0';
     snprintf(
         command, sizeof command,
-        "%s %s/train_gpt2 %s --data %s/text.txt --val %s/text.txt --out %s/%s %s >%s/said 2>&1",
-        launcher, self, OPTIONS, directory, directory, directory, name, more, directory);
+        "%s %s/train_gpt2%s %s --data %s/text.txt --val %s/text.txt --out %s/%s %s >%s/said 2>&1",
+        launcher, self, kernels, OPTIONS, directory, directory, directory, name, more, directory);
     int status = system(command);
     char said[256] = "";
     FILE *file = fopen(named("%s/said", directory), "r");

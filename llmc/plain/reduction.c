@@ -1,0 +1,100 @@
+/* reduction.c: gradients are SUMMED over micro-batches and ranks, so that the sum's bits do not depend on
+ * how the micro-batches were split.
+ *
+ * Floating-point addition rounds, and so its result depends on the order: (a + b) + c is not a + (b + c).
+ * Integer addition does not. Therefore, with --exact, each element of each micro-batch's gradient is
+ *     1. quantized: rounded to the nearest multiple of 2^-48, as a 64-bit integer;
+ *     2. added to this rank's integer sum, micro-step by micro-step;
+ *     3. added over ranks: an all-reduce of integers;
+ *     4. read back: the integer sum, rounded once to a real.
+ * Without --exact, backward has already added the micro-batches in grads, and the ranks' grads are
+ * all-reduced as they are.
+ *
+ * An integer sum that leaves 64 bits would be wrong without a sign of it. So the magnitudes are summed
+ * too: an element whose magnitudes add up to 2^15 or more, or are not finite, is reported, and the update
+ * is refused. Gradients are already divided by the number of targets: 2^15 is far away.
+ * Next: adamw.c. */
+#include "plain.h"
+
+#include "../base/memory.h"
+#include "../ranks/world.h"
+
+#include <math.h>
+
+static const double ONE = 0x1p48;   // the integer that stands for 1
+static const double LIMIT = 0x1p15; // 2^15 * 2^48 = 2^63: the first that does not fit
+
+static real *grads;        // (size) of this rank, and in the end of all
+static int64_t *sums;      // (size) with --exact, else NULL
+static double *magnitudes; // (size) with --exact, else NULL: the sum of |g|
+static size_t size;
+static int64_t offending; // the first element here that is refused, or -1
+
+size_t reduction_bytes(size_t count, bool exact, int units, int ranks) {
+    (void)units, (void)ranks;
+    return exact ? size_mul(count, sizeof *sums + sizeof *magnitudes, "exact sums") : 0;
+}
+
+void reduction_open(real *grads_, size_t count, bool exact, int units) {
+    (void)units;
+    grads = grads_;
+    size = count;
+    offending = -1;
+    if (!exact) return;
+    sums = memory_map(count * sizeof *sums, "exact gradient sums (--no-exact needs none)");
+    magnitudes = memory_map(count * sizeof *magnitudes, "the magnitudes of exact sums");
+}
+
+void reduction_close(void) {
+    memory_unmap(sums, sums ? size * sizeof *sums : 0);
+    memory_unmap(magnitudes, magnitudes ? size * sizeof *magnitudes : 0);
+    sums = NULL;
+    magnitudes = NULL;
+}
+
+/* Steps 1 and 2 for element i. */
+static void add_exactly(size_t i, bool first_unit, bool has_unit) {
+    if (first_unit) sums[i] = 0, magnitudes[i] = 0;
+    if (!has_unit) return; // a rank without a micro-batch contributes zeros
+    double g = grads[i];
+    if (!(fabs(g) < LIMIT)) return; // note_offending reports it
+    sums[i] = (int64_t)((uint64_t)sums[i] + (uint64_t)llrint(g * ONE));
+    magnitudes[i] += fabs(g);
+}
+
+static void note_offending(size_t first, size_t count, double limit) {
+    for (size_t i = first; i < first + count && offending < 0; i++)
+        if (!(fabs((double)grads[i]) < limit)) offending = (int64_t)i;
+}
+
+void reduction_ready(size_t first, size_t count, bool first_unit, bool last_unit, bool has_unit) {
+    if (sums) {
+        PARALLEL_FOR
+        for (size_t i = first; i < first + count; i++) add_exactly(i, first_unit, has_unit);
+    } else if (!has_unit) {
+        gradient_zero(grads + first, count);
+    }
+    // Each rank looks at its own part: after the all-reduce nobody could say whose element it was.
+    if (has_unit && (sums || last_unit)) note_offending(first, count, sums ? LIMIT : INFINITY);
+    if (!last_unit) return;
+    // Step 3, which runs while backward computes the gradients before these.
+    if (sums) {
+        world_sum_begin(sums + first, count, WORLD_INT64);
+        world_sum_begin(magnitudes + first, count, WORLD_DOUBLE);
+    } else {
+        world_sum_begin(grads + first, count, sizeof(real) == 4 ? WORLD_FLOAT : WORLD_DOUBLE);
+    }
+}
+
+int64_t reduction_finish(void) {
+    world_sum_wait();
+    if (sums) {
+        PARALLEL_FOR
+        for (size_t i = 0; i < size; i++) grads[i] = (real)sums[i] * (real)(1 / ONE); // step 4
+        for (size_t i = 0; i < size && offending < 0; i++)
+            if (!(magnitudes[i] < LIMIT)) offending = (int64_t)i;
+    }
+    int64_t found = offending;
+    offending = -1;
+    return found;
+}
