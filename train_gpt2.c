@@ -2,15 +2,15 @@
  * data did one update really see?
  *
  * Both builds share this file: `make train_gpt2` links it with the CPU kernels in llmc/cpu/. It contains
- * no mathematics: that is in gpt2.c and block.c (the model), schedule.c and adamw.c (the update), rows.c
+ * no mathematics: that is in gpt2.c and block.c (the model), schedule.c and adamw.c (the update), sequences.c
  * and batch.c (the data), and in the kernels behind llmc/ops.h. Read update() first. */
 #include "llmc/base/error.h"
 #include "llmc/base/memory.h"
-#include "llmc/base/nearest.h"
+#include "llmc/base/edit_distance.h"
 #include "llmc/commands/commands.h"
 #include "llmc/ranks/stop.h"
 #include "llmc/ranks/watchdog.h"
-#include "llmc/train/eval.h"
+#include "llmc/train/evaluate.h"
 #include "llmc/train/text.h"
 #include "llmc/train/trainer.h"
 

@@ -2,7 +2,7 @@
  * llmc/cuda/, one family a file, each with its launchers; they are included at the end and complete what
  * llmc/ops.h asks for. The program is train_gpt2.c, the same for both backends.
  *
- * Everything is enqueued on one stream; gradients are exchanged on a second one (reduction.cuh). The host
+ * Everything is enqueued on one stream; gradients are exchanged on a second one (gradient_reduction.cuh). The host
  * waits only where a value is read. Next: llmc/cuda/cuda.cuh, then llmc/cuda/flash.cuh for the heart. */
 #include "llmc/cuda/cuda.cuh"
 
@@ -226,4 +226,4 @@ void read_stats(double *host, const Stat *from, size_t count) {
 #include "llmc/cuda/embedding.cuh"
 #include "llmc/cuda/layernorm.cuh"
 #include "llmc/cuda/matmul.cuh"
-#include "llmc/cuda/reduction.cuh"
+#include "llmc/cuda/gradient_reduction.cuh"

@@ -7,7 +7,7 @@
 
 #include "../llmc/base/memory.h"
 #include "../llmc/checkpoint/checkpoint.h"
-#include "../llmc/train/sample.h"
+#include "../llmc/train/generate.h"
 
 #include <dirent.h>
 #include <fcntl.h>

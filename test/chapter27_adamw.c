@@ -6,7 +6,7 @@
 #include "../llmc/model/config.h"
 #include "../llmc/optimizer/adamw.h"
 #include "../llmc/optimizer/schedule.h"
-#include "../llmc/settings/options.h"
+#include "../llmc/settings/settings.h"
 
 /* What the chapter prints was computed in float64; the float build is held to its own precision. */
 static const double rounding = IN_DOUBLE ? 1e-15 : 1e-6;

@@ -6,7 +6,7 @@
 #include "tiny.h"
 
 #include "../llmc/optimizer/adamw.h"
-#include "../llmc/settings/options.h"
+#include "../llmc/settings/settings.h"
 #include "../llmc/train/plan.h"
 
 /* What the chapter prints was computed in float64; the float build is held to its own precision. */

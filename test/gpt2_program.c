@@ -3,7 +3,7 @@
  * rows at once. So nothing of the loop can be wrong and the mathematics right. */
 #include "expect.h"
 
-#include "../llmc/data/rows.h"
+#include "../llmc/data/sequences.h"
 #include "../llmc/model/gpt2.h"
 #include "../llmc/optimizer/adamw.h"
 #include "../llmc/optimizer/schedule.h"

@@ -6,7 +6,7 @@
 #include "../llmc/cpu/cpu.h"
 #include "../llmc/files/json_read.h"
 #include "../llmc/model/gpt2.h"
-#include "../llmc/train/sample.h"
+#include "../llmc/train/generate.h"
 #include "../llmc/weights/weights.h"
 
 // Weights are the same floats on both sides, so double differs from the recorded values by its rounding

@@ -5,7 +5,7 @@
 #include "../llmc/base/memory.h"
 #include "../llmc/cpu/cpu.h"
 #include "../llmc/model/gpt2.h"
-#include "../llmc/train/sample.h"
+#include "../llmc/train/generate.h"
 
 enum { B = 3, T = 13 };
 static const Config shape = {.layers = 3, .heads = 3, .channels = 24, .seq_len = T, .vocab = 77};

@@ -1,8 +1,8 @@
 /* test_checkpoint.c: a checkpoint cannot be lost. Whatever fails, and wherever the process is killed, the
  * newest good one is there; every damaged bit is seen; what is loaded is what was saved. */
 #include "../llmc/checkpoint/checkpoint.h"
-#include "../llmc/checkpoint/checkpoints.h"
-#include "../llmc/files/safetensors.h"
+#include "../llmc/checkpoint/checkpoint_list.h"
+#include "../llmc/weights/safetensors.h"
 
 #include "../llmc/base/error.h"
 #include "faults.h"

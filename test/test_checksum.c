@@ -1,5 +1,5 @@
 /* test_checksum.c: the sum that guards checkpoints. */
-#include "../llmc/base/checksum.h"
+#include "../llmc/files/checksum.h"
 
 #include "test.h"
 

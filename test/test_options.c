@@ -3,10 +3,10 @@
 #include "test.h"
 
 #include "../llmc/base/error.h"
-#include "../llmc/base/nearest.h"
+#include "../llmc/base/edit_distance.h"
 #include "../llmc/base/number.h"
-#include "../llmc/settings/option_table.h"
-#include "../llmc/settings/options.h"
+#include "../llmc/settings/option.h"
+#include "../llmc/settings/settings.h"
 
 #include <float.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* test_safetensors.c: the safetensors reader takes what the format's authors take, and no lies. */
-#include "../llmc/files/safetensors.h"
+#include "../llmc/weights/safetensors.h"
 
 #include "../llmc/base/error.h"
-#include "../llmc/base/half.h"
+#include "../llmc/weights/half.h"
 #include "../llmc/base/rng.h"
 #include "files.h"
 #include "test.h"

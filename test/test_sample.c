@@ -1,7 +1,7 @@
 /* test_sample.c: drawing a token, and tokens as readable text. */
 #include "test.h"
 
-#include "../llmc/train/sample.h"
+#include "../llmc/train/generate.h"
 #include "../llmc/train/text.h"
 
 TEST(greedy, "temperature 0, and top-k 1, take the likeliest token; of equal ones the first") {

@@ -3,7 +3,7 @@
 #include "../llmc/weights/weights.h"
 
 #include "../llmc/base/error.h"
-#include "../llmc/base/half.h"
+#include "../llmc/weights/half.h"
 #include "../llmc/base/rng.h"
 #include "../llmc/weights/llmc_bin.h"
 #include "files.h"

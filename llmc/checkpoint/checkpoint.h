@@ -7,7 +7,7 @@
  *
  * It is whole or absent (output.h). Its bytes do not depend on ranks or threads, but for what
  * trainer_state.json says of times and settings. Memory beside the model: a buffer for its largest
- * block matrix. Next: checkpoints.h for the checkpoints of a run. */
+ * block matrix. Next: checkpoint_list.h for the checkpoints of a run. */
 #ifndef LLMC_CHECKPOINT_H
 #define LLMC_CHECKPOINT_H
 

@@ -1,7 +1,7 @@
 /* trainer_state.c: see trainer_state.h. */
 #include "trainer_state.h"
 
-#include "../base/checksum.h"
+#include "../files/checksum.h"
 #include "../base/memory.h"
 #include "../files/json_write.h"
 

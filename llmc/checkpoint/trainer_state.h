@@ -10,7 +10,7 @@
  *    "schedule_end": 1000,                     step at which the learning rate is at its minimum
  *    "data": "16 hex digits",                  stream_identity of the training data
  *    "settings": {every option by its name; null: not set; lists as arrays},
- *    "files": {"model.safetensors": {"bytes": 497774208, "sum": "16 hex digits"}, ...},      file_sum.h
+ *    "files": {"model.safetensors": {"bytes": 497774208, "sum": "16 hex digits"}, ...},      file_checksum.h
  *    "xxh64": "16 hex digits"}
  *
  * The last member is the sum (checksum.h) of all bytes before its line, so that no bit of a checkpoint goes
@@ -21,7 +21,7 @@
 #include "../files/json_read.h"
 #include "../files/output.h"
 #include "../log/log.h"
-#include "../settings/options.h"
+#include "../settings/settings.h"
 
 typedef struct {
     int64_t step, updates, skipped;

@@ -3,8 +3,8 @@
 #ifndef LLMC_CUDA_ADAMW_CUH
 #define LLMC_CUDA_ADAMW_CUH
 
-#include "pack.cuh"
-#include "reduce.cuh"
+#include "vector_access.cuh"
+#include "warp_reduce.cuh"
 
 #include <string.h>
 

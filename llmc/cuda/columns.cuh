@@ -4,8 +4,8 @@
 #ifndef LLMC_CUDA_COLUMNS_CUH
 #define LLMC_CUDA_COLUMNS_CUH
 
-#include "pack.cuh"
-#include "reduce.cuh"
+#include "vector_access.cuh"
+#include "warp_reduce.cuh"
 
 constexpr int COLUMN_SLICES = 8, COLUMN_CHUNK = 256, COLUMN_TILE = WARP * PACK;
 

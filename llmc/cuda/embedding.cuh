@@ -3,8 +3,8 @@
 #ifndef LLMC_CUDA_EMBEDDING_CUH
 #define LLMC_CUDA_EMBEDDING_CUH
 
-#include "pack.cuh"
-#include "reduce.cuh"
+#include "vector_access.cuh"
+#include "warp_reduce.cuh"
 
 constexpr int EMBEDDING_THREADS = 128, EMBEDDING_TILE = EMBEDDING_THREADS * PACK;
 

@@ -5,8 +5,8 @@
 #ifndef LLMC_CUDA_FLASH_CUH
 #define LLMC_CUDA_FLASH_CUH
 
-#include "pack.cuh"
-#include "reduce.cuh"
+#include "vector_access.cuh"
+#include "warp_reduce.cuh"
 #include "tensor_core.cuh"
 
 constexpr int FLASH_WARPS = 4, FLASH_THREADS = FLASH_WARPS * WARP, FLASH_ROWS = 16 * FLASH_WARPS;

@@ -3,7 +3,7 @@
 #ifndef LLMC_CUDA_GELU_CUH
 #define LLMC_CUDA_GELU_CUH
 
-#include "pack.cuh"
+#include "vector_access.cuh"
 
 #define GELU_SCALE 0.7978845608028654f // sqrt(2/pi)
 #define GELU_CUBIC 0.044715f

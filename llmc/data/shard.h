@@ -8,7 +8,7 @@
 #ifndef LLMC_SHARD_H
 #define LLMC_SHARD_H
 
-#include "../files/io.h"
+#include "../files/input.h"
 
 #include <stdbool.h>
 

@@ -3,11 +3,11 @@
  * NAME: who finds NAME finds all of it, whenever the machine or the program stopped.
  *
  * Every failure removes NAME.tmp and is fatal (EXIT_RUNTIME, naming file and reason). All changes
- * that this program makes to a disk, but for its logs, are made here. Not here: reading (io.h). */
+ * that this program makes to a disk, but for its logs, are made here. Not here: reading (input.h). */
 #ifndef LLMC_OUTPUT_H
 #define LLMC_OUTPUT_H
 
-#include "file_sum.h"
+#include "file_checksum.h"
 
 #include <stdbool.h>
 #include <stddef.h>

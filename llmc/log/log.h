@@ -11,7 +11,7 @@
 #ifndef LLMC_LOG_H
 #define LLMC_LOG_H
 
-#include "../settings/options.h"
+#include "../settings/settings.h"
 
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
  *
  * GPT-2 (Radford et al. 2019): learned positions, pre-LayerNorm blocks, GELU (tanh form), biases
  * everywhere, output matrix tied to the token embedding. Not here: the update (adamw.h), which rows
- * are trained on (rows.h), checkpoints. Reading order: config.h, block.h, this file, then gpt2.c. */
+ * are trained on (sequences.h), checkpoints. Reading order: config.h, block.h, this file, then gpt2.c. */
 #ifndef LLMC_GPT2_H
 #define LLMC_GPT2_H
 

@@ -4,7 +4,7 @@
 
 #include "../base/error.h"
 #include "../base/memory.h"
-#include "../base/nearest.h"
+#include "../base/edit_distance.h"
 #include "../base/number.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* option_parse.h: reads a command line by a table of options (option_table.h), for train and for every
+/* option_parse.h: reads a command line by a table of options (option.h), for train and for every
  * other command alike: what a word means, how a value is read, and how a wrong one is refused. */
 #ifndef LLMC_OPTION_PARSE_H
 #define LLMC_OPTION_PARSE_H
 
-#include "option_table.h"
+#include "option.h"
 
 /* The options of a command and their values. */
 typedef struct {

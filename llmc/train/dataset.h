@@ -3,7 +3,7 @@
 #define LLMC_DATASET_H
 
 #include "../data/stream.h"
-#include "../settings/options.h"
+#include "../settings/settings.h"
 
 typedef struct {
     Stream *train;

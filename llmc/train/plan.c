@@ -2,7 +2,7 @@
 #include "plan.h"
 
 #include "../base/error.h"
-#include "batch.h"
+#include "../data/batch.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef LLMC_PLAN_H
 #define LLMC_PLAN_H
 
-#include "../data/rows.h"
+#include "../data/sequences.h"
 #include "../model/gpt2.h"
 #include "../ranks/world.h"
 #include "dataset.h"

@@ -2,7 +2,7 @@
 #ifndef LLMC_TEXT_H
 #define LLMC_TEXT_H
 
-#include "sample.h"
+#include "generate.h"
 
 /* `count` tokens that the model generates after a line break (bytes) or GPT-2's end of text (tokens), as
  * printable UTF-8: bytes that are no valid UTF-8 become U+FFFD, control characters but \n and \t too;

@@ -3,9 +3,9 @@
 
 #include "../base/memory.h"
 #include "../checkpoint/checkpoint.h"
-#include "../checkpoint/checkpoints.h"
-#include "../checkpoint/run_directory.h"
-#include "agreement.h"
+#include "../checkpoint/checkpoint_list.h"
+#include "run_directory.h"
+#include "rank_consistency.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,12 +4,12 @@
 #ifndef LLMC_TRAINER_H
 #define LLMC_TRAINER_H
 
-#include "../checkpoint/resume.h"
+#include "resume.h"
 #include "../log/log.h"
 #include "../model/gpt2.h"
 #include "../optimizer/adamw.h"
 #include "../weights/weights.h"
-#include "batch.h"
+#include "../data/batch.h"
 #include "plan.h"
 
 typedef struct {

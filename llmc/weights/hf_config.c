@@ -2,7 +2,7 @@
 #include "hf_model.h"
 
 #include "../base/error.h"
-#include "../files/io.h"
+#include "../files/input.h"
 #include "../files/json_read.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #define LLMC_HF_MODEL_H
 
 #include "../files/output.h"
-#include "../files/safetensors.h"
+#include "safetensors.h"
 #include "../model/config.h"
 #include "tensor_copy.h"
 

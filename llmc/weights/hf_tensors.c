@@ -3,7 +3,7 @@
 
 #include "../base/error.h"
 #include "../base/memory.h"
-#include "../base/transpose.h"
+#include "transpose_columns.h"
 #include "../files/json_read.h"
 
 #include <stdio.h>

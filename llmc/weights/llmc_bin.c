@@ -2,9 +2,9 @@
 #include "llmc_bin.h"
 
 #include "../base/error.h"
-#include "../base/half.h"
+#include "half.h"
 #include "../base/memory.h"
-#include "../files/io.h"
+#include "../files/input.h"
 
 #include <stdlib.h>
 #include <string.h>

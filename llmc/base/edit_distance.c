@@ -1,0 +1,28 @@
+/* edit_distance.c: see edit_distance.h. */
+#include "edit_distance.h"
+
+#include <string.h>
+
+enum { LONGEST = 255 };
+
+static int min(int a, int b) { return a < b ? a : b; }
+
+/* Three rows of the table whose cell (i, j) is the distance of a's first i letters from b's first j. */
+int edit_distance(const char *a, const char *b) {
+    int rows = (int)strnlen(a, LONGEST), columns = (int)strnlen(b, LONGEST);
+    int table[3][LONGEST + 1], *before = table[0], *above = table[1], *line = table[2];
+    for (int j = 0; j <= columns; j++) line[j] = j;
+    for (int i = 1; i <= rows; i++) {
+        int *oldest = before;
+        before = above, above = line, line = oldest;
+        line[0] = i;
+        for (int j = 1; j <= columns; j++) {
+            line[j] = min(above[j - 1] + (a[i - 1] != b[j - 1]), min(above[j], line[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                line[j] = min(line[j], before[j - 2] + 1);
+        }
+    }
+    return line[columns];
+}
+
+int slip_distance(const char *wanted) { return 1 + (int)strnlen(wanted, LONGEST) / 6; }

@@ -1,0 +1,178 @@
+/* checkpoint_list.c: see checkpoint_list.h. */
+#include "checkpoint_list.h"
+
+#include "../base/error.h"
+#include "../base/memory.h"
+#include "../files/output.h"
+#include "checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char prefix[] = "step_";
+enum { PREFIX = sizeof prefix - 1, LEAST_DIGITS = 8, MOST_DIGITS = 18 };
+
+char *checkpoints_path(const char *out, int64_t step) {
+    size_t bytes = strlen(out) + 32;
+    char *path = memory_new(bytes, 1, "a file name");
+    snprintf(path, bytes, "%s/%s%08lld", out, prefix, (long long)step);
+    return path;
+}
+
+/* The step that a directory entry's name is of, or -1: step_ and at least eight digits. *tail is what
+ * follows them. */
+static int64_t step_of(const char *name, const char **tail) {
+    if (strncmp(name, prefix, PREFIX) != 0) return -1;
+    size_t digits = strspn(name + PREFIX, "0123456789");
+    *tail = name + PREFIX + digits;
+    if (digits < LEAST_DIGITS || digits > MOST_DIGITS) return -1;
+    if (digits > LEAST_DIGITS && name[PREFIX] == '0')
+        return -1; // not as checkpoints_path spells it
+    return strtoll(name + PREFIX, NULL, 10);
+}
+
+static int descending(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* The steps of entries step_NNNNNNNN<tail>, the newest first; free() releases them. */
+static int64_t *list(const char *out, const char *tail, int *count) {
+    int64_t *steps = NULL;
+    *count = 0;
+    DIR *directory = opendir(out);
+    if (!directory) return NULL;
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        const char *rest = "";
+        int64_t step = step_of(entry->d_name, &rest);
+        if (step < 0 || strcmp(rest, tail) != 0) continue;
+        steps = memory_grow(steps, (size_t)*count + 1, sizeof *steps, "a list of checkpoints");
+        steps[(*count)++] = step;
+    }
+    closedir(directory);
+    if (*count) qsort(steps, (size_t)*count, sizeof *steps, descending);
+    return steps;
+}
+
+bool checkpoints_any(const char *out) {
+    int count;
+    free(list(out, "", &count));
+    return count > 0;
+}
+
+char **checkpoints_all(const char *out, int *count) {
+    int64_t *steps = list(out, "", count);
+    char **paths = memory_new((size_t)*count, sizeof *paths, "a list of checkpoints");
+    for (int i = 0; i < *count; i++) paths[*count - 1 - i] = checkpoints_path(out, steps[i]);
+    free(steps);
+    return paths;
+}
+
+char *checkpoints_newest_good(const char *out) {
+    int count;
+    int64_t *steps = list(out, "", &count);
+    char *good = NULL, problem[CHECKPOINT_PROBLEM];
+    for (int i = 0; i < count && !good; i++) {
+        char *path = checkpoints_path(out, steps[i]);
+        if (checkpoint_verify(path, problem)) {
+            good = path;
+        } else {
+            warning("checkpoint %s is damaged: %s; looking for the one before it", path, problem);
+            free(path);
+        }
+    }
+    free(steps);
+    return good;
+}
+
+char *checkpoints_resolve(const char *path) {
+    char *newest = checkpoints_newest_good(path);
+    return newest ? newest : memory_string(path);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Out of the way
+
+/* Renames a checkpoint to NAME.aside, or .aside2, ... */
+static void set_aside(const char *path) {
+    size_t bytes = strlen(path) + 32;
+    char *name = memory_new(bytes, 1, "a file name");
+    snprintf(name, bytes, "%s.aside", path);
+    for (int i = 2; access(name, F_OK) == 0; i++) snprintf(name, bytes, "%s.aside%d", path, i);
+    if (rename(path, name) != 0)
+        fatal(EXIT_RUNTIME, "%s: cannot be renamed to %s: %s", path, name, strerror(errno));
+    warning("%s lies beyond the step that this run goes on from; it is now %s", path, name);
+    free(name);
+}
+
+void checkpoints_set_aside(const char *out, int64_t step) {
+    int count;
+    int64_t *steps = list(out, "", &count);
+    for (int i = 0; i < count && steps[i] > step; i++) {
+        char *path = checkpoints_path(out, steps[i]);
+        set_aside(path);
+        free(path);
+    }
+    free(steps);
+
+    steps = list(out, ".tmp", &count);
+    for (int i = 0; i < count; i++) {
+        char *path = checkpoints_path(out, steps[i]);
+        output_remove_unfinished(path);
+        free(path);
+    }
+    free(steps);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Removing
+
+/* Whether a checkpoint holds nothing but what this program writes. */
+static bool is_ours(const char *path) {
+    DIR *directory = opendir(path);
+    if (!directory) return false;
+    bool ours = true;
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+            ours = ours && checkpoint_has_file(name);
+    }
+    closedir(directory);
+    return ours;
+}
+
+static void remove_checkpoint(const char *path) {
+    if (!is_ours(path)) {
+        warning("%s holds files that are not of this program; it is not removed", path);
+        return;
+    }
+    int failure = output_remove(path);
+    if (failure) warning("%s cannot be removed: %s", path, strerror(failure));
+}
+
+void checkpoints_keep(const char *out, int64_t keep) {
+    int count;
+    int64_t *steps = keep > 0 ? list(out, "", &count) : NULL;
+    for (int i = 0; steps && i < count; i++) {
+        char *path = i < keep ? NULL : checkpoints_path(out, steps[i]);
+        if (path) remove_checkpoint(path);
+        free(path);
+    }
+    free(steps);
+}
+
+void checkpoints_remove(const char *out) {
+    int count;
+    int64_t *steps = list(out, "", &count);
+    for (int i = 0; i < count; i++) {
+        char *path = checkpoints_path(out, steps[i]);
+        remove_checkpoint(path);
+        free(path);
+    }
+    free(steps);
+}

@@ -1,0 +1,37 @@
+/* checkpoint_list.h: the checkpoints of a run, OUT/step_NNNNNNNN: which there are, which is the newest good
+ * one, and which may go. Other entries of OUT are never touched. Next: checkpoint.h for what is in one. */
+#ifndef LLMC_CHECKPOINTS_H
+#define LLMC_CHECKPOINTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* OUT/step_NNNNNNNN; free() releases it. */
+char *checkpoints_path(const char *out, int64_t step);
+
+/* Whether OUT holds any, good or damaged. */
+bool checkpoints_any(const char *out);
+
+/* The newest checkpoint of OUT whose files all are as they were written, or NULL when there is none (or
+ * no OUT). A warning names each newer one that is damaged, and why. free() releases the path. */
+char *checkpoints_newest_good(const char *out);
+
+/* Paths of all checkpoints of OUT, the oldest first; free() releases each and the list. */
+char **checkpoints_all(const char *out, int *count);
+
+/* Where to find a model: the newest good checkpoint when `path` is the directory of a run, else itself.
+ * free() releases it. */
+char *checkpoints_resolve(const char *path);
+
+/* The run goes on from `step`: checkpoints beyond it, be they damaged or of another future, are renamed
+ * to NAME.aside, with a warning. What interrupted saves left is removed. */
+void checkpoints_set_aside(const char *out, int64_t step);
+
+/* After a checkpoint was saved: removes all but the newest `keep` (0: keeps all). A checkpoint with a
+ * file that this program does not write is left alone. */
+void checkpoints_keep(const char *out, int64_t keep);
+
+/* --overwrite: removes all checkpoints of OUT, likewise. */
+void checkpoints_remove(const char *out);
+
+#endif

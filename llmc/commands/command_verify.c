@@ -1,0 +1,102 @@
+/* command_verify.c: `train_gpt2 verify PATH...`: what a path is, and whether it is whole: a checkpoint (all
+ * sums), a run (each of its checkpoints), a model's weights, or data. The first that is not ends the
+ * program with exit code 3. */
+#include "../base/error.h"
+#include "../base/memory.h"
+#include "../checkpoint/checkpoint.h"
+#include "../checkpoint/checkpoint_list.h"
+#include "../data/stream.h"
+#include "../settings/option_parse.h"
+#include "../weights/llmc_bin.h"
+#include "../weights/weights.h"
+#include "commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const OptionTable table = {
+    .operands = "PATH...",
+    .usage = "Usage: train_gpt2 verify PATH...\n"
+             "\n"
+             "Says what each path is, and whether it is whole: a checkpoint or the directory of a "
+             "run (all sums), a\n"
+             "Hugging Face directory, an llm.c model, or data (token files, arrays, text).\n",
+};
+
+static bool has_file(const char *directory, const char *name) {
+    size_t bytes = strlen(directory) + strlen(name) + 2;
+    char *path = memory_new(bytes, 1, "a file name");
+    snprintf(path, bytes, "%s/%s", directory, name);
+    bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+static void print_model(const char *path) {
+    Weights *weights = weights_open(path);
+    const Config *c = weights_config(weights);
+    printf("%s: GPT-2 weights (%s): %d layers, %d heads, %d channels, rows of %d, vocabulary %d, "
+           "%zu parameters\n",
+           path, weights_format(weights), c->layers, c->heads, c->channels, c->seq_len, c->vocab,
+           weights_table(weights)->parameters);
+    weights_close(weights);
+}
+
+static void verify_checkpoint(const char *path) {
+    char problem[CHECKPOINT_PROBLEM];
+    TrainerState at;
+    if (!checkpoint_verify(path, problem))
+        fatal(EXIT_INPUT, "%s: a damaged checkpoint: %s", path, problem);
+    json_free(checkpoint_state(path, &at));
+    print_model(path);
+    printf("%s: a whole checkpoint after %lld updates on %llu tokens; all sums are right\n", path,
+           (long long)at.step, (unsigned long long)at.tokens);
+}
+
+static void verify_run(const char *path) {
+    int count;
+    char **checkpoints = checkpoints_all(path, &count);
+    for (int i = 0; i < count; i++) {
+        verify_checkpoint(checkpoints[i]);
+        free(checkpoints[i]);
+    }
+    free(checkpoints);
+}
+
+static void verify_data(const char *path) {
+    Stream *stream = stream_open(&path, 1, STREAM_ALL);
+    printf("%s: data, %llu %s in %d file%s\n", path, (unsigned long long)stream_length(stream),
+           stream_is_bytes(stream) ? "bytes of text" : "tokens", stream_files(stream),
+           stream_files(stream) == 1 ? "" : "s");
+    stream_close(stream);
+}
+
+static bool is_file(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static void verify(const char *path) {
+    if (has_file(path, "trainer_state.json"))
+        verify_checkpoint(path);
+    else if (checkpoints_any(path))
+        verify_run(path);
+    else if (has_file(path, "config.json") || has_file(path, "model.safetensors"))
+        print_model(path);
+    else if (is_file(path) && llmc_bin_matches(path))
+        print_model(path);
+    else
+        verify_data(path);
+}
+
+int command_verify(int argc, char **argv) {
+    OptionValues values = {.table = &table};
+    option_parse(&values, argc, argv);
+    if (values.operands.count == 0)
+        fatal(EXIT_USAGE, "verify needs the names of files or directories");
+    for (int i = 0; i < values.operands.count; i++) verify(values.operands.items[i]);
+    free(values.operands.items);
+    return EXIT_DONE;
+}

@@ -1,0 +1,105 @@
+/* adamw.c: the passes over whole tensors at the end of an update: squares for the norm, AdamW,
+ * zeroing. All three are bound by memory. Work is cut into blocks of fixed size, which no number of
+ * threads changes. The scalars come from adamw.h. */
+#include "cpu.h"
+
+#include "../base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 4096, LANES = 16 };
+
+static size_t block_count(size_t elements) { return (elements + BLOCK - 1) / BLOCK; }
+
+static size_t block_size(size_t elements, size_t block) {
+    size_t left = elements - block * BLOCK;
+    return left < BLOCK ? left : BLOCK;
+}
+
+/* The sum of squares of a block, in double. Element i is added to partial sum i mod LANES, whatever
+ * the width of the machine's vectors, so that every machine adds in the same order. */
+static double square_sum(const Grad *g, size_t n) {
+    double lane[LANES] = {0}, sum = 0;
+    size_t whole = n - n % LANES;
+    for (size_t i = 0; i < whole; i += LANES) {
+        SIMD_FOR
+        for (int l = 0; l < LANES; l++) lane[l] += (double)g[i + l] * (double)g[i + l];
+    }
+    for (size_t i = whole; i < n; i++) lane[i - whole] += (double)g[i] * (double)g[i];
+    for (int l = 0; l < LANES; l++) sum += lane[l];
+    return sum;
+}
+
+void gradient_square_sums(double *sums, const Grad *grads, const Span *spans, int count) {
+    size_t most = 0;
+    for (int s = 0; s < count; s++)
+        if (most < block_count(spans[s].count)) most = block_count(spans[s].count);
+    double *of_block = memory_new(most, sizeof *of_block, "the gradient's block sums");
+    for (int s = 0; s < count; s++) {
+        const Grad *g = grads + spans[s].offset; // (spans[s].count)
+        size_t blocks = block_count(spans[s].count);
+        PARALLEL_FOR
+        for (size_t b = 0; b < blocks; b++)
+            of_block[b] = square_sum(g + b * BLOCK, block_size(spans[s].count, b));
+        sums[s] = 0;
+        for (size_t b = 0; b < blocks; b++) sums[s] += of_block[b];
+    }
+    free(of_block);
+}
+
+/* The scalars of a step as the loop over one span wants them. */
+typedef struct {
+    real grad_scale, keep, move1, beta2, move2, rate, root_scale, eps;
+} Factors;
+
+static Factors factors_of(const AdamWStep *step, bool decayed) {
+    return (Factors){
+        .grad_scale = (real)step->grad_scale,
+        .keep = (real)(1.0 - (decayed ? step->learning_rate * step->weight_decay : 0.0)),
+        .move1 = (real)(1.0 - step->beta1),
+        .beta2 = (real)step->beta2,
+        .move2 = (real)(1.0 - step->beta2),
+        .rate = (real)(step->learning_rate / step->correction1),
+        .root_scale = (real)(1.0 / sqrt(step->correction2)),
+        .eps = (real)step->eps,
+    };
+}
+
+static inline real root(real x) {
+    return sizeof(real) == 4 ? (real)sqrtf((float)x) : (real)sqrt(x);
+}
+
+/* AdamW over one block of n elements; see ops.h for the formula. */
+static void adamw_block(real *restrict w, real *restrict m, real *restrict v,
+                        const real *restrict grad, size_t n, Factors f) {
+    SIMD_FOR
+    for (size_t i = 0; i < n; i++) {
+        real g = f.grad_scale * grad[i];
+        m[i] += f.move1 * (g - m[i]);
+        v[i] = f.beta2 * v[i] + f.move2 * g * g;
+        w[i] = f.keep * w[i] - f.rate * m[i] / (root(v[i]) * f.root_scale + f.eps);
+    }
+}
+
+void adamw_update(Param *params, State *master, State *m, State *v, const Grad *grads,
+                  const Span *spans, int count, const AdamWStep *step) {
+    (void)master; // params are their own master weights on the CPU
+    for (int s = 0; s < count; s++) {
+        Factors f = factors_of(step, spans[s].decayed);
+        size_t blocks = block_count(spans[s].count);
+        PARALLEL_FOR
+        for (size_t b = 0; b < blocks; b++) {
+            size_t at = spans[s].offset + b * BLOCK;
+            adamw_block(params + at, m + at, v + at, grads + at, block_size(spans[s].count, b), f);
+        }
+    }
+}
+
+void gradient_zero(Grad *grads, size_t count) {
+    size_t blocks = block_count(count);
+    PARALLEL_FOR
+    for (size_t b = 0; b < blocks; b++)
+        memset(grads + b * BLOCK, 0, block_size(count, b) * sizeof *grads);
+}

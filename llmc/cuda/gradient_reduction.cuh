@@ -1,0 +1,272 @@
+/* gradient_reduction.cuh: gradients summed over units and ranks, bucket by bucket; the rules are those of
+ * cpu/reduction.c, and with exact sums the bits are too. NCCL exchanges a bucket on a stream of its own
+ * as soon as its last unit is complete, while backward goes on. Numbers that are not finite, or beyond
+ * the fixed-point range, are found before they are sent: a bucket's largest magnitude is kept with the
+ * index of the element that has it, as one integer whose maximum no order of threads can change. */
+#ifndef LLMC_CUDA_REDUCTION_CUH
+#define LLMC_CUDA_REDUCTION_CUH
+
+#include "vector_access.cuh"
+#include "warp_reduce.cuh"
+
+#include <math.h>
+#include <string.h>
+#ifdef USE_NCCL
+#include <nccl.h>
+#endif
+
+constexpr int REDUCTION_THREADS = 256, BUCKETS_MAX = 1 << 14; // a bucket a layer
+constexpr size_t FOLD_CHUNK = 2048;                           // elements of a block
+
+/* A magnitude in the upper half, and below it how far its element is from the bucket's end: the larger
+ * of two is the larger magnitude, and of equal ones the first. */
+typedef unsigned long long Extreme;
+
+__device__ inline Extreme extreme_of(float magnitude, size_t index, size_t count) {
+    return (Extreme)__float_as_uint(magnitude) << 32 | (unsigned)(count - 1 - index);
+}
+__device__ inline Extreme larger(Extreme a, Extreme b) { return a > b ? a : b; }
+
+/* A sum beyond the range is refused by its bound; until then it may wrap. */
+__device__ inline long long wrapping_sum(long long a, long long b) {
+    return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+
+/* What is known of a bucket in this update. */
+typedef struct {
+    double bound;  // sum over units of the largest magnitude
+    Extreme unit;  // the running unit's largest magnitude
+    Extreme worst; // the largest of all units
+} BucketState;
+
+/* One unit's bucket: notes the largest magnitude, where `limit` stands for it and all above it and NaN.
+ * exact: grads go to fixed point, 48 fractional bits, rounded to nearest even: written or added to sums,
+ * or, sums NULL, rounded in place. Elements beyond the limit are left out; the update is refused. */
+__global__ void reduction_fold_kernel(Grad *grads, long long *sums, size_t count, float limit,
+                                      bool exact, bool first_unit, BucketState *state) {
+    Extreme mine = 0;
+    size_t first = (size_t)blockIdx.x * FOLD_CHUNK, end = min(count, first + FOLD_CHUNK);
+    for (size_t i = first + threadIdx.x; i < end; i += REDUCTION_THREADS) {
+        float g = grads[i];
+        bool inside = fabsf(g) < limit;
+        mine = larger(mine, extreme_of(inside ? fabsf(g) : limit, i, count));
+        if (!exact) continue;
+        long long fixed = inside ? __double2ll_rn((double)g * 0x1p48) : 0;
+        if (!sums)
+            grads[i] = (float)((double)fixed * 0x1p-48);
+        else
+            sums[i] = first_unit ? fixed : wrapping_sum(sums[i], fixed);
+    }
+    for (int bits = WARP / 2; bits > 0; bits /= 2)
+        mine = larger(mine, __shfl_xor_sync(FULL_WARP, mine, bits));
+    if (threadIdx.x % WARP == 0) atomicMax(&state->unit, mine);
+}
+
+/* Enters the unit's largest magnitude into the bucket. One thread. */
+__global__ void reduction_judge_kernel(BucketState *state, bool first_unit) {
+    if (first_unit) state->bound = 0, state->worst = 0;
+    state->bound += (double)__uint_as_float((unsigned)(state->unit >> 32));
+    state->worst = larger(state->worst, state->unit);
+    state->unit = 0;
+}
+
+/* grads = sums back from fixed point; rounded once. */
+__global__ void reduction_read_kernel(Grad *grads, const long long *sums, size_t count) {
+    size_t i = (size_t)blockIdx.x * REDUCTION_THREADS + threadIdx.x;
+    if (i < count) grads[i] = (float)sums[i] * 0x1p-48f;
+}
+
+// ---- launchers ----------------------------------------------------------------------------------
+
+typedef struct {
+    size_t first, count;
+} Bucket;
+
+static struct {
+    Grad *grads;     // (count)
+    long long *sums; // (count) or NULL where rounding in place will do
+    size_t count;
+    bool exact;
+    float limit;              // magnitudes must be smaller
+    BucketState *states;      // (BUCKETS_MAX) on the device
+    BucketState *host_states; // the same, for reading
+    Bucket buckets[BUCKETS_MAX];
+    int bucket_count;
+    bool checked; // in this update something was entered into states
+#ifdef USE_NCCL
+    ncclComm_t comm;
+    cudaStream_t stream;
+    cudaEvent_t computed, exchanged;
+#endif
+} reduction;
+
+#ifdef USE_NCCL
+static void nccl_check(ncclResult_t result, const char *what) {
+    if (result != ncclSuccess)
+        fatal(EXIT_RUNTIME, "%s: NCCL: %s", what, ncclGetErrorString(result));
+}
+#define NCCL(call) nccl_check(call, #call)
+
+static void exchange_open() {
+    ncclUniqueId id;
+    memset(&id, 0, sizeof id);
+    if (world_rank() == 0) NCCL(ncclGetUniqueId(&id));
+    world_broadcast(&id, sizeof id, 0);
+    NCCL(ncclCommInitRank(&reduction.comm, world_size(), id, world_rank()));
+    CUDA(cudaStreamCreateWithFlags(&reduction.stream, cudaStreamNonBlocking));
+    CUDA(cudaEventCreateWithFlags(&reduction.computed, cudaEventDisableTiming));
+    CUDA(cudaEventCreateWithFlags(&reduction.exchanged, cudaEventDisableTiming));
+}
+
+static void exchange_close() {
+    NCCL(ncclCommDestroy(reduction.comm));
+    CUDA(cudaStreamDestroy(reduction.stream));
+    CUDA(cudaEventDestroy(reduction.computed));
+    CUDA(cudaEventDestroy(reduction.exchanged));
+}
+
+/* Sums a bucket over ranks, after all that is enqueued so far. */
+static void exchange_begin(size_t first, size_t count) {
+    CUDA(cudaEventRecord(reduction.computed, device.stream));
+    CUDA(cudaStreamWaitEvent(reduction.stream, reduction.computed, 0));
+    void *data =
+        reduction.sums ? (void *)(reduction.sums + first) : (void *)(reduction.grads + first);
+    NCCL(ncclAllReduce(data, data, count, reduction.sums ? ncclInt64 : ncclFloat32, ncclSum,
+                       reduction.comm, reduction.stream));
+}
+
+/* What is enqueued from now on sees the sums. */
+static void exchange_end() {
+    CUDA(cudaEventRecord(reduction.exchanged, reduction.stream));
+    CUDA(cudaStreamWaitEvent(device.stream, reduction.exchanged, 0));
+}
+#else
+static void exchange_open() {
+    fatal(EXIT_RUNTIME,
+          "this program was built without NCCL and serves one GPU, but there are %d ranks; start "
+          "one, "
+          "or install NCCL and run make again",
+          world_size());
+}
+static void exchange_close() {}
+static void exchange_begin(size_t, size_t) {}
+static void exchange_end() {}
+#endif
+
+static size_t sums_bytes(size_t count, bool exact, int units, int ranks) {
+    return exact && (units > 1 || ranks > 1) ? size_mul(count, sizeof(long long), "exact sums") : 0;
+}
+
+size_t reduction_bytes(size_t count, bool exact, int units, int ranks) {
+    return sums_bytes(count, exact, units, ranks) + BUCKETS_MAX * sizeof(BucketState);
+}
+
+void reduction_open(Grad *grads, size_t count, bool exact, int units) {
+    memset(&reduction, 0, sizeof reduction);
+    reduction.grads = grads;
+    reduction.count = count;
+    reduction.exact = exact;
+    reduction.limit = exact ? 0x1p15f : INFINITY;
+    reduction.states =
+        (BucketState *)device_alloc(BUCKETS_MAX * sizeof(BucketState), "the gradient's buckets");
+    reduction.host_states =
+        (BucketState *)memory_new(BUCKETS_MAX, sizeof(BucketState), "the gradient's buckets");
+    size_t bytes = sums_bytes(count, exact, units, world_size());
+    if (bytes)
+        reduction.sums =
+            (long long *)device_alloc(bytes, "exact gradient sums (--no-exact needs none)");
+    if (world_size() > 1) exchange_open();
+}
+
+void reduction_close(void) {
+    if (world_size() > 1) exchange_close();
+    size_t bytes = reduction.sums ? reduction.count * sizeof *reduction.sums : 0;
+    device_free(reduction.sums, bytes);
+    device_free(reduction.states, BUCKETS_MAX * sizeof(BucketState));
+    free(reduction.host_states);
+}
+
+/* The number of the bucket that starts at `first`. */
+static int bucket_at(size_t first, size_t count) {
+    int i = 0;
+    while (i < reduction.bucket_count && reduction.buckets[i].first != first) i++;
+    if (i == BUCKETS_MAX) fatal(EXIT_USAGE, "more than %d layers; use fewer --layers", BUCKETS_MAX);
+    reduction.buckets[i] = {first, count};
+    if (i == reduction.bucket_count) reduction.bucket_count++;
+    return i;
+}
+
+/* Notes one unit's bucket, and with --exact adds it up. */
+static void fold(size_t first, size_t count, bool first_unit) {
+    BucketState *state = reduction.states + bucket_at(first, count);
+    long long *sums = reduction.sums ? reduction.sums + first : NULL;
+    LAUNCH(reduction_fold_kernel, (unsigned)((count + FOLD_CHUNK - 1) / FOLD_CHUNK),
+           REDUCTION_THREADS, 0, reduction.grads + first, sums, count, reduction.limit,
+           reduction.exact, first_unit, state);
+    LAUNCH(reduction_judge_kernel, 1, 1, 0, state, first_unit);
+    reduction.checked = true;
+}
+
+/* A rank without a unit contributes zeros. */
+static void contribute_zeros(size_t first, size_t count) {
+    BucketState *state = reduction.states + bucket_at(first, count);
+    CUDA(cudaMemsetAsync(state, 0, sizeof *state, device.stream));
+    if (reduction.sums)
+        CUDA(cudaMemsetAsync(reduction.sums + first, 0, count * sizeof *reduction.sums,
+                             device.stream));
+    else
+        gradient_zero(reduction.grads + first, count);
+}
+
+void reduction_ready(size_t first, size_t count, bool first_unit, bool last_unit, bool has_unit) {
+    bool exchange = last_unit && world_size() > 1;
+    if (count == 0) return;
+    if (!has_unit)
+        contribute_zeros(first, count);
+    else if (reduction.exact)
+        fold(first, count, first_unit);
+    else if (exchange)
+        fold(first, count, true); // only to find what is not finite before it is sent
+    if (exchange) exchange_begin(first, count);
+}
+
+/* Reads the buckets' states; then, as in cpu/reduction.c, an element of this rank beyond the limit, or a
+ * bucket whose units together may be: -1 when there is none. */
+static int64_t offending_element() {
+    int n = reduction.bucket_count;
+    int64_t offending = -1;
+    double *bounds = (double *)memory_new((size_t)n, sizeof *bounds, "the gradient's bounds");
+    CUDA(cudaMemcpyAsync(reduction.host_states, reduction.states, (size_t)n * sizeof(BucketState),
+                         cudaMemcpyDeviceToHost, device.stream));
+    CUDA(cudaStreamSynchronize(device.stream));
+    for (int pass = 0; pass < 2; pass++) { // single elements first, then sums
+        for (int i = 0; i < n; i++) {
+            const BucketState *state = &reduction.host_states[i];
+            const Bucket *bucket = &reduction.buckets[i];
+            uint32_t bits = (uint32_t)(state->worst >> 32);
+            float magnitude;
+            memcpy(&magnitude, &bits, sizeof magnitude);
+            int64_t where = (int64_t)(bucket->first + bucket->count - 1 - (uint32_t)state->worst);
+            bool beyond = pass ? !(bounds[i] < reduction.limit) : !(magnitude < reduction.limit);
+            if (beyond && offending < 0) offending = where;
+        }
+        if (pass || !reduction.exact) break;
+        for (int i = 0; i < n; i++) bounds[i] = offending < 0 ? reduction.host_states[i].bound : 0;
+        world_sum_doubles(bounds, (size_t)n);
+    }
+    free(bounds);
+    return offending;
+}
+
+int64_t reduction_finish(void) {
+    if (world_size() > 1) exchange_end();
+    bool checked = reduction.checked || reduction.exact; // with --exact every rank must ask
+    reduction.checked = false;
+    if (reduction.sums)
+        LAUNCH(reduction_read_kernel,
+               (unsigned)((reduction.count + REDUCTION_THREADS - 1) / REDUCTION_THREADS),
+               REDUCTION_THREADS, 0, reduction.grads, reduction.sums, reduction.count);
+    return checked ? offending_element() : -1;
+}
+
+#endif

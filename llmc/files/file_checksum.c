@@ -1,0 +1,96 @@
+/* file_checksum.c: see file_checksum.h. */
+#include "file_checksum.h"
+
+#include "../base/memory.h"
+#include "../base/parallel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { READ_BYTES = 1 << 20 };
+
+static void add_piece(Checksum *pieces, uint64_t sum) {
+    unsigned char bytes[8];
+    for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(sum >> 8 * i);
+    checksum_add(pieces, bytes, sizeof bytes);
+}
+
+void file_summer_begin(FileSummer *summer) {
+    checksum_begin(&summer->piece);
+    checksum_begin(&summer->pieces);
+    summer->bytes = 0;
+}
+
+void file_summer_add(FileSummer *summer, const void *data, size_t bytes) {
+    const unsigned char *at = data;
+    summer->bytes += bytes;
+    for (size_t n; bytes > 0; at += n, bytes -= n) {
+        size_t room = FILE_SUM_PIECE - (size_t)summer->piece.bytes;
+        n = bytes < room ? bytes : room;
+        checksum_add(&summer->piece, at, n);
+        if (n < room) continue;
+        add_piece(&summer->pieces, checksum_value(&summer->piece));
+        checksum_begin(&summer->piece);
+    }
+}
+
+FileSum file_summer_value(const FileSummer *summer) {
+    Checksum pieces = summer->pieces;
+    if (summer->piece.bytes > 0) add_piece(&pieces, checksum_value(&summer->piece));
+    return (FileSum){summer->bytes, checksum_value(&pieces)};
+}
+
+/* Sums the piece of a file that begins at byte `first`; less than a piece only at the file's end. Returns 0
+ * or an errno. */
+static int read_piece(int descriptor, off_t first, Checksum *piece) {
+    unsigned char *buffer = memory_new(READ_BYTES, 1, "a buffer for reading");
+    int failure = 0;
+    checksum_begin(piece);
+    while (piece->bytes < FILE_SUM_PIECE) {
+        size_t left = FILE_SUM_PIECE - (size_t)piece->bytes;
+        ssize_t n = pread(descriptor, buffer, left < READ_BYTES ? left : READ_BYTES,
+                          first + (off_t)piece->bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) failure = errno;
+        if (n <= 0) break;
+        checksum_add(piece, buffer, (size_t)n);
+    }
+    free(buffer);
+    return failure;
+}
+
+int file_sum_read(const char *path, FileSum *sum) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not hang us
+    struct stat status;
+    if (descriptor < 0) return errno;
+    if (fstat(descriptor, &status) != 0) {
+        int failure = errno;
+        close(descriptor);
+        return failure;
+    }
+
+    size_t count = (size_t)status.st_size / FILE_SUM_PIECE + 1; // the last may be empty
+    Checksum *pieces = memory_new(count, sizeof *pieces, "the sums of a file's pieces");
+    int *failures = memory_new(count, sizeof *failures, "the sums of a file's pieces");
+    PARALLEL_EACH
+    for (size_t i = 0; i < count; i++)
+        failures[i] = read_piece(descriptor, (off_t)i * FILE_SUM_PIECE, &pieces[i]);
+    close(descriptor);
+
+    int failure = 0;
+    Checksum all;
+    checksum_begin(&all);
+    sum->bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!failure) failure = failures[i];
+        if (pieces[i].bytes > 0) add_piece(&all, checksum_value(&pieces[i]));
+        sum->bytes += pieces[i].bytes;
+    }
+    sum->sum = checksum_value(&all);
+    free(pieces);
+    free(failures);
+    return failure;
+}

@@ -1,0 +1,80 @@
+/* option.h: what an option of the command line is, and the table of train's; option_parse.c
+ * (parsing), option_help.c (--help) and settings.c (values as text) all read it. */
+#ifndef LLMC_OPTION_TABLE_H
+#define LLMC_OPTION_TABLE_H
+
+#include "settings.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stddef.h>
+
+/* How a value is read and what type its field in Settings has. */
+typedef enum {
+    OPTION_INTEGER,   // int64_t
+    OPTION_SEED,      // uint64_t, all of it
+    OPTION_REAL,      // double
+    OPTION_SWITCH,    // bool; --name and --no-name
+    OPTION_STRING,    // const char *
+    OPTION_LIST,      // StringList: repeats add up
+    OPTION_SCHEDULE,  // ScheduleKind: one of option_schedules
+    OPTION_NONFINITE, // int64_t: stop (0) or skip:K
+} OptionType;
+
+/* The values an integer or real may take. A field outside stands for "not given". */
+typedef struct {
+    double low, high; // whole numbers up to 2^53 are exact
+    bool above;       // low itself is out
+    bool below;       // high itself is out
+} OptionRange;
+
+// Common ranges.
+// clang-format off
+#define COUNT        {1, INT_MAX, false, false}  // of things that a C int numbers
+#define COUNT_OR_0   {0, INT_MAX, false, false}
+#define LARGE        {1, 1e15, false, false}     // of tokens and steps
+#define INTERVAL     {0, 1e15, false, false}     // in steps; 0 is off
+#define THREADS      {1, 4096, false, false}
+#define POSITIVE     {0, INFINITY, true, true}
+#define NOT_NEGATIVE {0, INFINITY, false, true}
+#define FRACTION     {0, 1, false, true}
+#define NO_RANGE     {0, 0, false, false}        // not a number
+// clang-format on
+
+// Help that commands share.
+#define HELP_MODEL                                                                                 \
+    "a checkpoint, the directory of a run (its newest checkpoint), a Hugging Face directory, or "  \
+    "an llm.c .bin file"
+#define HELP_THREADS                                                                               \
+    "CPU threads of a rank, instead of its share of the cores; does not change the result"
+
+typedef struct {
+    const char *name, *metavar; // metavar: NULL for a switch
+    const char *section;        // its title in --help
+    OptionType type;
+    size_t field;            // its offset in Settings
+    OptionRange range;       // of OPTION_INTEGER, OPTION_REAL and skip:K
+    const char *tiny, *gpt2; // defaults of both families, as a user would write them; NULL: not set
+    const char *help;
+} Option;
+
+/* The options of one command, and what --help says around them. */
+typedef struct {
+    const Option *rows; // (count), at most 64
+    int count;
+    const char *operands;     // what words without -- are, such as "PATH..."; NULL: there are none
+    const char *usage, *more; // before and after the options
+} OptionTable;
+
+extern const OptionTable train_options;
+extern const Option option_table[]; // its rows
+extern const int option_count;
+extern const char *const option_schedules[4]; // in the order of ScheduleKind
+
+/* "from 1 to 8" or "above 0", and what a value of the option must be, such as "a whole number from
+ * 1 to 8". Both return text or a constant. */
+enum { OPTION_TEXT_CHARS = 100 };
+const char *option_range(char text[OPTION_TEXT_CHARS], const OptionRange *range);
+const char *option_kind(char text[OPTION_TEXT_CHARS], const Option *option);
+
+#endif

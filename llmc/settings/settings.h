@@ -1,0 +1,101 @@
+/* settings.h: the command line. One table (name, type, range, defaults, help) drives the parser,
+ * --help, the start-up table and the recorded settings.
+ *
+ * Every number is used exactly or refused with one line that names option, value, range and a
+ * remedy (EXIT_USAGE). Numbers are parsed whole (number.h): 1e4, 10k, 0.5M work where a number is
+ * meant (k and M are 1,000 and 1,000,000; an integer option takes 0.5M but not 0.5); 2x, abc, nan
+ * and "" are refused. GNU long options: --name value and --name=value; a switch is --name or
+ * --no-name; names are not abbreviated; of an option given twice the last counts, but --data and
+ * --val add up.
+ *
+ * Not here: what only model or data can judge (heads dividing channels, rows in total-batch). */
+#ifndef LLMC_OPTIONS_H
+#define LLMC_OPTIONS_H
+
+#include "../optimizer/schedule.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The values of an option that may repeat. */
+typedef struct {
+    const char **items;
+    int count;
+} StringList;
+
+/* Comments such as "0: ..." name the value that stands for "not given"; a user cannot give it. */
+typedef struct {
+    // model
+    const char *model; // a named shape, or a path (weights.h)
+    int64_t layers, heads, channels, seq_len,
+        vocab; // 0: as the named shape (vocab: as the data) has it
+    // data
+    StringList data, val; // none: the built-in text; val none: val_fraction of the stream's end
+    double val_fraction;  // in [0, 1); 0: no validation
+    bool shuffle;
+    uint64_t seed;
+    // batch
+    int64_t batch;       // B: rows of one micro-step on one rank
+    int64_t total_batch; // tokens per update
+    int64_t steps;       // updates; -1: as many as `epochs` take
+    double epochs;       // 0: as `steps` says
+    bool recompute;
+    int64_t threads;     // 0: this rank's share of the cores
+    double rank_timeout; // seconds without a sign of life until a rank is given up; 0: never
+    // optimizer
+    double lr, min_lr;
+    int64_t warmup;
+    int64_t decay_steps; // -1: `steps`
+    ScheduleKind schedule;
+    double beta1, beta2, eps, weight_decay, clip;
+    int64_t nonfinite_skips; // --nonfinite skip:K; 0: stop
+    bool exact;
+    // output
+    const char *out; // NULL: the next free out/run-NNNN
+    bool overwrite;
+    const char *resume;       // "never", "auto", "must" or a checkpoint
+    bool force;               // resume although settings make it another run
+    int64_t save_every, keep; // steps; checkpoints, 0: all
+    int64_t val_every, sample_every, sample_tokens, log_every; // 0: off
+    int64_t val_tokens; // validation targets, rounded up to whole rows; 0: all
+    double temperature;
+    int64_t top_k; // 0: off
+    // plan
+    int64_t ranks, micro_steps; // 0: as it is
+
+    uint64_t given; // which options the user set: bit i for row i of the table
+} Settings;
+
+/* Parses the options of `train`. argv[0] is skipped; strings are not copied. Handles --help
+ * (prints, exits 0). Values not given come from the defaults of the named model's family: gpt2 for
+ * names that begin with "gpt2", else tiny. --min-lr's is a tenth of a given --lr. min_lr <= lr
+ * holds afterwards. */
+Settings options_parse(int argc, char **argv);
+
+/* Releases what the settings' lists take. */
+void options_free(Settings *settings);
+
+/* Visits every option in the order of --help with its value as text that the parser takes back (a
+ * real with as many digits as read back exactly; a list joined by ", "). value is NULL where an
+ * option is not set and something else decides. quoted: a string in JSON, else a number or true or
+ * false. given: the user set it. */
+typedef void (*OptionVisitor)(void *context, const char *name, const char *value, bool quoted,
+                              bool given);
+void options_each(const Settings *settings, OptionVisitor visit, void *context);
+
+/* The recorded value of an option, as options_each gave it; of a list, item 0, 1, ... NULL: none. */
+typedef const char *(*OptionRecord)(void *context, const char *name, int item);
+
+/* Resuming: every option that describes the run and was not given takes its recorded value instead of a
+ * default. Those that only concern this start of it keep theirs: out, overwrite, resume, force, threads and
+ * rank-timeout. The strings are not copied. */
+void options_adopt(Settings *settings, OptionRecord record, void *context);
+
+/* Whether the user set an option. */
+bool options_given(const Settings *settings, const char *name);
+
+/* The text of --help, generated from the table; no line is longer than 100 columns. */
+void options_help(FILE *out);
+
+#endif

@@ -1,0 +1,186 @@
+/* train_options.c: see option.h. The defaults of gpt2 are those of the course's reproduction
+ * of the 124M model; tiny's make a run of about a minute on two cores. */
+#include "option.h"
+
+#include "../base/number.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+
+#define FIELD(name) offsetof(Settings, name)
+
+const char *const option_schedules[4] = {"cosine", "linear", "constant", "wsd"};
+
+const Option option_table[] = {
+    {"model", "NAME", "Model", OPTION_STRING, FIELD(model), NO_RANGE, "tiny", "gpt2",
+     "shape and settings to start from: tiny, gpt2 (124M), gpt2-medium, gpt2-large or gpt2-xl; or "
+     "weights: a "
+     "Hugging Face directory, a checkpoint, or an llm.c .bin file"},
+    {"layers", "L", "Model", OPTION_INTEGER, FIELD(layers), COUNT, NULL, NULL,
+     "transformer blocks, instead of the model's"},
+    {"heads", "NH", "Model", OPTION_INTEGER, FIELD(heads), COUNT, NULL, NULL,
+     "attention heads, instead of the model's; must divide the channels"},
+    {"channels", "C", "Model", OPTION_INTEGER, FIELD(channels), COUNT, NULL, NULL,
+     "width of the residual stream, instead of the model's"},
+    {"seq-len", "T", "Model", OPTION_INTEGER, FIELD(seq_len), COUNT, NULL, NULL,
+     "tokens in a row, instead of the model's"},
+    {"vocab", "V", "Model", OPTION_INTEGER, FIELD(vocab), COUNT, NULL, NULL,
+     "size of the vocabulary, instead of the data's: 256 for bytes, else the model's"},
+
+    {"data", "PATH", "Data", OPTION_LIST, FIELD(data), NO_RANGE, NULL, NULL,
+     "train on this file, directory or quoted glob; may repeat; else on the built-in text"},
+    {"val", "PATH", "Data", OPTION_LIST, FIELD(val), NO_RANGE, NULL, NULL,
+     "validate on this file, directory or quoted glob; may repeat"},
+    {"val-fraction", "X", "Data", OPTION_REAL, FIELD(val_fraction), FRACTION, "0.1", "0.1",
+     "without --val, the share of the data's end that is kept for validation; 0: none"},
+    {"shuffle", NULL, "Data", OPTION_SWITCH, FIELD(shuffle), NO_RANGE, "true", "true",
+     "serve each epoch's rows in a random order, instead of the stream's"},
+    {"seed", "N", "Data", OPTION_SEED, FIELD(seed), NO_RANGE, "42", "42",
+     "of initial weights, row order and samples"},
+
+    {"batch", "B", "Batch", OPTION_INTEGER, FIELD(batch), COUNT, "8", "64",
+     "rows that a rank computes at a time; does not change the result"},
+    {"total-batch", "N", "Batch", OPTION_INTEGER, FIELD(total_batch), LARGE, "1024", "524288",
+     "tokens of one update, over all ranks and micro-steps; a multiple of the row's length"},
+    {"steps", "N", "Batch", OPTION_INTEGER, FIELD(steps), LARGE, "1000", "19073",
+     "updates to make"},
+    {"epochs", "X", "Batch", OPTION_REAL, FIELD(epochs), POSITIVE, NULL, NULL,
+     "go so many times through the data, instead of --steps"},
+    {"recompute", NULL, "Batch", OPTION_SWITCH, FIELD(recompute), NO_RANGE, "false", "false",
+     "keep only each block's input and compute the rest again: less memory, more time"},
+    {"threads", "N", "Batch", OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL,
+     HELP_THREADS},
+    {"rank-timeout", "SECONDS", "Batch", OPTION_REAL, FIELD(rank_timeout), NOT_NEGATIVE, "10", "10",
+     "end all ranks when one has died or hangs for so long; 0: wait for ever"},
+
+    {"lr", "X", "Optimizer", OPTION_REAL, FIELD(lr), POSITIVE, "1e-3", "6e-4",
+     "the largest learning rate"},
+    {"min-lr", "X", "Optimizer", OPTION_REAL, FIELD(min_lr), NOT_NEGATIVE, "1e-4", "6e-5",
+     "the learning rate at the end; a tenth of --lr if only that is given"},
+    {"warmup", "N", "Optimizer", OPTION_INTEGER, FIELD(warmup), INTERVAL, "100", "715",
+     "steps in which the learning rate rises linearly"},
+    {"decay-steps", "N", "Optimizer", OPTION_INTEGER, FIELD(decay_steps), LARGE, NULL, NULL,
+     "step at which the learning rate is down to its minimum, instead of the last"},
+    {"schedule", "KIND", "Optimizer", OPTION_SCHEDULE, FIELD(schedule), NO_RANGE, "cosine",
+     "cosine", "how the learning rate falls after the warmup"},
+    {"beta1", "X", "Optimizer", OPTION_REAL, FIELD(beta1), FRACTION, "0.9", "0.9",
+     "AdamW: decay of the mean of gradients"},
+    {"beta2", "X", "Optimizer", OPTION_REAL, FIELD(beta2), FRACTION, "0.99", "0.95",
+     "AdamW: decay of the mean of squared gradients"},
+    {"eps", "X", "Optimizer", OPTION_REAL, FIELD(eps), POSITIVE, "1e-8", "1e-8",
+     "AdamW: added to the root of the squares' mean"},
+    {"weight-decay", "X", "Optimizer", OPTION_REAL, FIELD(weight_decay), NOT_NEGATIVE, "0.1", "0.1",
+     "AdamW: decoupled, of matrices and embeddings only"},
+    {"clip", "X", "Optimizer", OPTION_REAL, FIELD(clip), NOT_NEGATIVE, "1.0", "1.0",
+     "largest norm of an update's gradient; 0: any"},
+    {"nonfinite", "WHAT", "Optimizer", OPTION_NONFINITE, FIELD(nonfinite_skips), COUNT, "stop",
+     "stop",
+     "when a loss or gradient is NaN or infinite, stop or leave out up to K updates in a row"},
+    {"exact", NULL, "Optimizer", OPTION_SWITCH, FIELD(exact), NO_RANGE, "true", "true",
+     "the same bits for every number of ranks, micro-steps and threads at equal --batch"},
+
+    {"out", "DIR", "Output", OPTION_STRING, FIELD(out), NO_RANGE, NULL, NULL,
+     "directory of the run's files, instead of the next free out/run-NNNN"},
+    {"overwrite", NULL, "Output", OPTION_SWITCH, FIELD(overwrite), NO_RANGE, "false", "false",
+     "replace a run that --out already holds"},
+    {"resume", "WHAT", "Output", OPTION_STRING, FIELD(resume), NO_RANGE, "never", "never",
+     "go on from the newest good checkpoint in --out if there is one (auto), or fail without one "
+     "(must), or "
+     "from this checkpoint (a directory); never: start anew. Options not given are those of the "
+     "checkpoint"},
+    {"force", NULL, "Output", OPTION_SWITCH, FIELD(force), NO_RANGE, "false", "false",
+     "resume even with data or options that make it another run"},
+    {"save-every", "N", "Output", OPTION_INTEGER, FIELD(save_every), INTERVAL, "250", "1000",
+     "steps between checkpoints, and one at the end; 0: off"},
+    {"keep", "K", "Output", OPTION_INTEGER, FIELD(keep), COUNT_OR_0, "2", "2",
+     "keep only the newest K checkpoints; 0: all"},
+    {"val-every", "N", "Output", OPTION_INTEGER, FIELD(val_every), INTERVAL, "250", "250",
+     "steps between validations; 0: off"},
+    {"val-tokens", "N", "Output", OPTION_INTEGER, FIELD(val_tokens), INTERVAL, "0", "10485760",
+     "validate on the first N targets, rounded up to whole rows; 0: on all"},
+    {"sample-every", "N", "Output", OPTION_INTEGER, FIELD(sample_every), INTERVAL, "250", "250",
+     "steps between samples of what the model writes; 0: off"},
+    {"sample-tokens", "N", "Output", OPTION_INTEGER, FIELD(sample_tokens), COUNT_OR_0, "200", "32",
+     "length of a sample; 0: no samples"},
+    {"log-every", "N", "Output", OPTION_INTEGER, FIELD(log_every), INTERVAL, "1", "1",
+     "steps between lines on the screen (files have every step); 0: off"},
+    {"temperature", "X", "Output", OPTION_REAL, FIELD(temperature), NOT_NEGATIVE, "0.8", "1.0",
+     "of samples: 0 takes the likeliest token, 1 draws as the model predicts, above is wilder"},
+    {"top-k", "N", "Output", OPTION_INTEGER, FIELD(top_k), COUNT_OR_0, "0", "50",
+     "sample among the K likeliest tokens; 0: among all"},
+
+    {"ranks", "R", "Plan", OPTION_INTEGER, FIELD(ranks), COUNT, NULL, NULL,
+     "ask about a run on so many ranks"},
+    {"micro-steps", "K", "Plan", OPTION_INTEGER, FIELD(micro_steps), COUNT, NULL, NULL,
+     "instead of --total-batch: ask about updates of so many units on every rank"},
+};
+const int option_count = sizeof option_table / sizeof *option_table;
+static const char usage[] =
+    "Usage: train_gpt2 [--OPTION VALUE]...\n"
+    "       mpirun -np R train_gpt2 [--OPTION VALUE]...\n"
+    "       train_gpt2 plan [--OPTION VALUE]...\n"
+    "       train_gpt2 sample|eval|verify|convert ... (each has a --help of its own)\n"
+    "\n"
+    "Trains a GPT-2. Without options: a tiny one, on the program's own source, in about a minute. "
+    "On R\n"
+    "ranks the run is the same run, only faster. plan trains nothing; it prints what one update "
+    "will\n"
+    "see. --OPTION=VALUE works as well; of an option given twice the last counts. In numbers, k "
+    "and M\n"
+    "are 1,000 and 1,000,000.\n";
+static const char more[] =
+    "\nDefaults after \"gpt2\" are those of every --model whose name begins so.\n";
+
+const OptionTable train_options = {
+    .rows = option_table,
+    .count = sizeof option_table / sizeof *option_table,
+    .usage = usage,
+    .more = more,
+};
+_Static_assert(sizeof option_table / sizeof *option_table <= 64, "Settings.given has a bit a row");
+
+/* In full, or as 1e15 where that is too long to read. */
+static const char *bound(char text[NUMBER_CHARS], double value) {
+    if (value < 1e12) return number_write_real(text, value);
+    int exponent = (int)log10(value);
+    snprintf(text, NUMBER_CHARS, "%ge%d", value / pow(10, exponent), exponent);
+    return text;
+}
+
+const char *option_range(char text[OPTION_TEXT_CHARS], const OptionRange *range) {
+    char low[NUMBER_CHARS], high[NUMBER_CHARS];
+    bound(low, range->low);
+    if (isinf(range->high))
+        snprintf(text, OPTION_TEXT_CHARS, "%s %s", range->above ? "above" : "from", low);
+    else
+        snprintf(text, OPTION_TEXT_CHARS, "from %s to %s%s", low, range->below ? "below " : "",
+                 bound(high, range->high));
+    return text;
+}
+
+const char *option_kind(char text[OPTION_TEXT_CHARS], const Option *option) {
+    char range[OPTION_TEXT_CHARS];
+    const char *kind = "a name or path";
+    switch (option->type) {
+    case OPTION_INTEGER:
+        kind = "a whole number";
+        break;
+    case OPTION_REAL:
+        kind = "a number";
+        break;
+    case OPTION_NONFINITE:
+        kind = "stop or skip:K, K";
+        break;
+    case OPTION_SEED:
+        return "a whole number from 0 to 18446744073709551615";
+    case OPTION_SCHEDULE:
+        return "cosine, linear, constant or wsd";
+    case OPTION_SWITCH:
+    case OPTION_STRING:
+    case OPTION_LIST:
+        return kind;
+    }
+    snprintf(text, OPTION_TEXT_CHARS, "%s %.70s", kind, option_range(range, &option->range));
+    return text;
+}

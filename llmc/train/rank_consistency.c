@@ -1,0 +1,118 @@
+/* rank_consistency.c: see rank_consistency.h. */
+#include "rank_consistency.h"
+
+#include "../files/checksum.h"
+#include "../base/error.h"
+#include "../base/memory.h"
+#include "../base/rng.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 66, SHOWN = 64 };
+
+/* Everything that is compared, by name. */
+typedef struct {
+    int count;
+    struct {
+        char name[24];
+        char value[SHOWN]; // its beginning, for the message
+        uint64_t hash;     // of all of it
+    } item[MOST];
+} Profile;
+
+static void add(Profile *profile, const char *name, const char *value) {
+    int i = profile->count++;
+    snprintf(profile->item[i].name, sizeof profile->item[i].name, "%s", name);
+    snprintf(profile->item[i].value, SHOWN, "%s", value);
+    for (const char *c = value; *c; c++)
+        profile->item[i].hash = hash_add(profile->item[i].hash, (unsigned char)*c);
+}
+
+static void add_setting(void *profile, const char *name, const char *value, bool quoted,
+                        bool given) {
+    (void)quoted, (void)given;
+    if (strcmp(name, "threads") == 0 || strcmp(name, "out") == 0) return;
+    char option[24];
+    snprintf(option, sizeof option, "--%s", name);
+    add(profile, option, value ? value : "not set");
+}
+
+static void add_data(Profile *profile, const char *name, const Stream *stream) {
+    char text[SHOWN];
+    snprintf(text, sizeof text, "%" PRIu64 " tokens, identity %016" PRIx64, stream_length(stream),
+             stream_identity(stream));
+    add(profile, name, text);
+}
+
+/* Whether this is the first rank that differs: it speaks, the others wait. False when none does. */
+static bool first_to_speak(const World *world, bool differs) {
+    int64_t first = differs ? world->rank : world->size;
+    world_min_i64(&first, 1);
+    if (first < world->size && first != world->rank) world_barrier();
+    return first == world->rank;
+}
+
+void ranks_agree(const World *world, const Settings *settings, const Dataset *data) {
+    if (world->size == 1) return;
+    static Profile mine, rank0;
+    mine.count = 0;
+    options_each(settings, add_setting, &mine);
+    add_data(&mine, "training data", data->train);
+    if (data->val) add_data(&mine, "validation data", data->val);
+    rank0 = mine;
+    world_broadcast(&rank0, sizeof rank0, 0);
+    int i = 0;
+    while (i < mine.count && mine.item[i].hash == rank0.item[i].hash) i++;
+    if (first_to_speak(world, i < mine.count))
+        fatal(EXIT_USAGE,
+              "%s differs between ranks: here it is %s, on rank 0 it is %s; start every rank "
+              "with the same options and files",
+              mine.item[i].name, mine.item[i].value, rank0.item[i].value);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Weights
+
+enum { PIECE = 1 << 16 };
+
+/* The checksum of a tensor's weights, or with `moments` of its part of that packed buffer. */
+static uint64_t tensor_checksum(const GPT2 *model, const Tensor *tensor, const State *moments,
+                                float *host) {
+    Checksum sum;
+    checksum_begin(&sum);
+    for (size_t first = 0; first < tensor->count; first += PIECE) {
+        size_t n = tensor->count - first < PIECE ? tensor->count - first : PIECE;
+        if (moments)
+            read_floats(host, device_at(moments, OF_STATE, tensor->offset + first), OF_STATE, n);
+        else
+            gpt2_read_weights(model, tensor, first, host, n);
+        checksum_add(&sum, host, n * sizeof *host);
+    }
+    return checksum_value(&sum);
+}
+
+void ranks_agree_on_start(const World *world, const GPT2 *model) {
+    if (world->size == 1) return;
+    const State *const of[] = {NULL, model->m, model->v};
+    const size_t count = (size_t)model->table.count * 3;
+    float *host = memory_new(PIECE, sizeof *host, "comparing ranks");
+    uint64_t *mine = memory_new(count, sizeof *mine, "comparing ranks");
+    uint64_t *rank0 = memory_new(count, sizeof *rank0, "comparing ranks");
+    for (size_t i = 0; i < count; i++)
+        mine[i] = tensor_checksum(model, &model->table.tensors[i / 3], of[i % 3], host);
+    memcpy(rank0, mine, count * sizeof *mine);
+    world_broadcast(rank0, count * sizeof *rank0, 0);
+    size_t i = 0;
+    while (i < count && mine[i] == rank0[i]) i++;
+    if (first_to_speak(world, i < count))
+        fatal(EXIT_INPUT,
+              "the %s of %s differ from rank 0's at the start; give every machine the same files "
+              "and build",
+              i % 3 == 0 ? "weights" : "moments", model->table.tensors[i / 3].name);
+    free(host);
+    free(mine);
+    free(rank0);
+}

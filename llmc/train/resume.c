@@ -1,0 +1,165 @@
+/* resume.c: see resume.h. */
+#include "resume.h"
+
+#include "../base/error.h"
+#include "../base/memory.h"
+#include "../checkpoint/checkpoint.h"
+#include "../checkpoint/checkpoint_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Options that say what is computed. One that is given must be what it was. (The shape is compared with
+ * the weights, in plan.c.) */
+static const char *const same_run[] = {"shuffle",      "seed",     "total-batch", "lr",    "min-lr",
+                                       "warmup",       "schedule", "beta1",       "beta2", "eps",
+                                       "weight-decay", "clip",     "exact"};
+
+// ---------------------------------------------------------------------------------------------
+// Finding the checkpoint
+
+static bool is_word(const char *resume, const char *word) { return strcmp(resume, word) == 0; }
+
+/* A copy of a path, without slashes at its end. */
+static char *without_slashes(const char *path) {
+    char *copy = memory_string(path);
+    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--) copy[n - 1] = '\0';
+    return copy;
+}
+
+/* Rank 0: the checkpoint to go on from, or NULL. */
+static char *find(const Settings *s) {
+    char problem[CHECKPOINT_PROBLEM];
+    bool must = is_word(s->resume, "must");
+    if (!must && !is_word(s->resume, "auto")) {
+        if (!checkpoint_verify(s->resume, problem))
+            fatal(EXIT_INPUT, "--resume %s: no good checkpoint: %s", s->resume, problem);
+        return without_slashes(s->resume);
+    }
+    if (!s->out)
+        fatal(EXIT_USAGE, "--resume %s needs --out, the directory of the run to go on with",
+              s->resume);
+    char *path = checkpoints_newest_good(s->out);
+    if (!path && checkpoints_any(s->out))
+        fatal(EXIT_INPUT,
+              "--resume %s: %s has checkpoints, but none is good; give another --out, or --overwrite instead of "
+              "--resume, to start anew",
+              s->resume, s->out);
+    if (!path && must)
+        fatal(EXIT_INPUT,
+              "--resume must: no good checkpoint in %s; --resume auto starts anew where there is none",
+              s->out);
+    return path;
+}
+
+/* Rank 0's path on all ranks. */
+static char *share(char *path) {
+    uint64_t bytes = path ? strlen(path) + 1 : 0;
+    world_broadcast(&bytes, sizeof bytes, 0);
+    if (bytes == 0) return NULL;
+    if (!path) path = memory_new((size_t)bytes, 1, "a file name");
+    world_broadcast(path, (size_t)bytes, 0);
+    return path;
+}
+
+/* The directory that a checkpoint stands in. */
+static char *parent_of(const char *path) {
+    char *parent = memory_string(path);
+    char *slash = strrchr(parent, '/');
+    if (slash)
+        slash[slash == parent] = '\0';
+    else
+        strcpy(parent, "."); // a name has at least one character
+    return parent;
+}
+
+/* Whether two paths lead to one directory. */
+static bool is_same_directory(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Settings
+
+/* What the checkpoint recorded for an option: a string, a number's spelling, true or false. */
+static const char *recorded(void *context, const char *name, int item) {
+    const Json *value = json_member(json_member(context, "settings"), name);
+    if (value && value->kind == JSON_ARRAY) {
+        value = value->first;
+        while (value && item-- > 0) value = value->next;
+    } else if (item > 0) {
+        return NULL;
+    }
+    if (!value || value->kind == JSON_NULL) return NULL;
+    if (value->kind == JSON_TRUE) return "true";
+    if (value->kind == JSON_FALSE) return "false";
+    return value->text;
+}
+
+Resume resume_open(Settings *s, const World *world) {
+    Resume resume = {.warns = world->rank == 0};
+    if (is_word(s->resume, "never")) return resume;
+    resume.path = share(world->rank == 0 ? find(s) : NULL);
+    if (!resume.path) return resume;
+    resume.state = checkpoint_state(resume.path, &resume.at);
+    char *parent = parent_of(resume.path);
+    resume.same_out = !s->out || is_same_directory(s->out, parent);
+    if (!s->out) s->out = memory_string(parent);
+    free(parent);
+    options_adopt(s, recorded, (void *)resume.state);
+    return resume;
+}
+
+void resume_close(Resume *resume) {
+    free(resume->path);
+    json_free(resume->state);
+    *resume = (Resume){0};
+}
+
+// ---------------------------------------------------------------------------------------------
+// Is it the same run?
+
+typedef struct {
+    const Resume *resume;
+    const Settings *settings;
+} Comparison;
+
+/* Refuses a difference, or with --force says what it does. */
+static void differ(const Comparison *c, const char *name, const char *value, const char *before) {
+    if (!c->settings->force)
+        fatal(EXIT_USAGE, "--%s %s makes another run: %s has %s; leave it out, or use --force",
+              name, value, c->resume->path, before);
+    if (c->resume->warns)
+        warning("--%s is %s from here on, and was %s: another run (--force)", name, value, before);
+}
+
+static void compare(void *context, const char *name, const char *value, bool quoted, bool given) {
+    const Comparison *c = context;
+    (void)quoted;
+    if (!given) return;
+    const char *before = recorded((void *)c->resume->state, name, 0);
+    for (size_t i = 0; i < sizeof same_run / sizeof same_run[0]; i++)
+        if (strcmp(same_run[i], name) == 0 && strcmp(before ? before : "", value ? value : "") != 0)
+            differ(c, name, value ? value : "not set", before ? before : "its default");
+}
+
+void resume_check(const Resume *resume, const Settings *settings, const RunFacts *now,
+                  int seq_len) {
+    if (!resume->path) return;
+    Comparison c = {resume, settings};
+    options_each(settings, compare, &c);
+    if (now->seq_len != seq_len) {
+        char text[2][16];
+        snprintf(text[0], sizeof text[0], "%d", now->seq_len);
+        snprintf(text[1], sizeof text[1], "%d", seq_len);
+        differ(&c, "seq-len", text[0], text[1]);
+    }
+    if (now->data != resume->at.data) differ(&c, "data", "(as it is now)", "seen other tokens");
+    if (now->schedule_end != resume->at.schedule_end && resume->warns)
+        warning(
+            "the learning rate now ends its fall at step %lld, not %lld; from here on it differs",
+            (long long)now->schedule_end, (long long)resume->at.schedule_end);
+}

@@ -1,0 +1,38 @@
+/* resume.h: --resume. Finds the checkpoint, completes the settings from it, and refuses by name what would
+ * make another run. Ranks, batch, threads and what is printed or saved may change freely.
+ *
+ * In order: resume_open, then data and plan are made from the settings, then resume_check. */
+#ifndef LLMC_RESUME_H
+#define LLMC_RESUME_H
+
+#include "../model/gpt2.h"
+#include "../ranks/world.h"
+#include "../checkpoint/trainer_state.h"
+
+typedef struct {
+    char *path;        // of the checkpoint; NULL: the run starts anew
+    bool same_out;     // the run goes on in the checkpoint's own directory: logs are cut back to it
+    const Json *state; // trainer_state.json
+    TrainerState at;   // where the run stands; all 0 for a new one
+    bool warns;        // on one rank: warnings are for it to say
+} Resume;
+
+/* Does what --resume asks for, on all ranks alike. With a checkpoint, *settings are completed: options
+ * not given become the checkpoint's, out becomes its directory. Fatal (EXIT_INPUT) when there must be a
+ * checkpoint but is none. */
+Resume resume_open(Settings *settings, const World *world);
+void resume_close(Resume *resume);
+
+/* What a run computes on, beside its options. */
+typedef struct {
+    int seq_len;
+    uint64_t data;        // stream_identity of the training data
+    int64_t schedule_end; // step at which the learning rate is at its minimum
+} RunFacts;
+
+/* Fatal (EXIT_USAGE) where a given option, or a fact, differs from the checkpoint's and makes another run;
+ * with --force it warns. A changed end of the schedule is always allowed, and said. seq_len: of the
+ * checkpoint's model. */
+void resume_check(const Resume *resume, const Settings *settings, const RunFacts *now, int seq_len);
+
+#endif

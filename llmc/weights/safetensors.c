@@ -1,0 +1,273 @@
+/* safetensors.c: see safetensors.h. */
+#include "safetensors.h"
+
+#include "../base/error.h"
+#include "half.h"
+#include "../base/memory.h"
+#include "../base/parallel.h"
+#include "../files/input.h"
+#include "../files/json_read.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LENGTH_BYTES = 8,
+    MAX_HEADER = 100000000, // the reference reader's limit
+    PIECE = 1 << 16,        // elements that a thread converts at a time
+};
+
+struct SafeTensors {
+    File *file;
+    const Json *header;
+    SafeTensor *tensors; // (count), by begin
+    int count;
+    size_t data; // where the header ends
+};
+
+static const struct {
+    const char *name;
+    size_t bytes;
+    bool is_float; // can be read as floats
+} dtypes[] = {{"F32", 4, true},      {"F16", 2, true},      {"BF16", 2, true}, {"F64", 8, false},
+              {"I64", 8, false},     {"U64", 8, false},     {"I32", 4, false}, {"U32", 4, false},
+              {"I16", 2, false},     {"U16", 2, false},     {"I8", 1, false},  {"U8", 1, false},
+              {"F8_E4M3", 1, false}, {"F8_E5M2", 1, false}, {"BOOL", 1, false}};
+
+static int dtype_of(const char *name) {
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
+        if (strcmp(dtypes[i].name, name) == 0) return (int)i;
+    return -1;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Reading the header
+
+__attribute__((format(printf, 3, 4))) _Noreturn static void
+bad_tensor(const SafeTensors *st, const char *name, const char *format, ...) {
+    char message[300], shown[JSON_SHOWN];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    fatal(EXIT_INPUT, "%s: tensor \"%s\": %s", file_path(st->file), json_shown(name, shown),
+          message);
+}
+
+/* The JSON header, after the checks of its length. */
+static const Json *read_header(SafeTensors *st, const char *path) {
+    size_t size = file_size(st->file);
+    if (size < LENGTH_BYTES)
+        fatal(EXIT_INPUT, "%s: %zu bytes are too few for a safetensors file; is it the right file?",
+              path, size);
+    uint64_t length = load_u64(file_at(st->file, 0, LENGTH_BYTES));
+    if (length > MAX_HEADER)
+        fatal(EXIT_INPUT,
+              "%s: says that its header has %llu bytes, but at most %d are allowed: no "
+              "safetensors file",
+              path, (unsigned long long)length, MAX_HEADER);
+    if (length > size - LENGTH_BYTES)
+        fatal(EXIT_INPUT,
+              "%s: says that its header has %llu bytes, but %zu follow: no safetensors file, "
+              "or cut",
+              path, (unsigned long long)length, size - LENGTH_BYTES);
+    st->data = LENGTH_BYTES + (size_t)length;
+
+    const char *text = (const char *)file_at(st->file, LENGTH_BYTES, (size_t)length);
+    if (length == 0 || text[0] != '{')
+        fatal(EXIT_INPUT, "%s: the header does not start with {: no safetensors file", path);
+    char problem[JSON_PROBLEM];
+    const Json *header = json_read(text, (size_t)length, problem);
+    if (!header) fatal(EXIT_INPUT, "%s: the header is no JSON: %s", path, problem);
+    return header;
+}
+
+static void check_metadata(const SafeTensors *st, const Json *metadata) {
+    if (metadata->kind != JSON_OBJECT)
+        fatal(EXIT_INPUT, "%s: __metadata__ is %s, expected an object", file_path(st->file),
+              json_kind(metadata));
+    for (const Json *member = metadata->first; member; member = member->next)
+        if (member->kind != JSON_STRING) {
+            char shown[JSON_SHOWN];
+            fatal(EXIT_INPUT, "%s: __metadata__ member \"%s\" is %s, expected a string",
+                  file_path(st->file), json_shown(member->name, shown), json_kind(member));
+        }
+}
+
+/* dtype and shape; sets count and bytes to what they say. */
+static void read_shape(const SafeTensors *st, const Json *entry, SafeTensor *tensor) {
+    const Json *dtype = json_member(entry, "dtype"), *shape = json_member(entry, "shape");
+    if (!dtype || dtype->kind != JSON_STRING)
+        bad_tensor(st, entry->name, "dtype is %s, expected a string", json_kind(dtype));
+    int type = dtype_of(dtype->text);
+    char shown[JSON_SHOWN];
+    if (type < 0)
+        bad_tensor(st, entry->name, "unknown dtype \"%s\"", json_shown(dtype->text, shown));
+    if (!shape || shape->kind != JSON_ARRAY)
+        bad_tensor(st, entry->name, "shape is %s, expected an array", json_kind(shape));
+    if (shape->count > SAFETENSORS_DIMS)
+        bad_tensor(st, entry->name, "has %zu dimensions, expected at most %d", shape->count,
+                   SAFETENSORS_DIMS);
+
+    tensor->dtype = dtypes[type].name;
+    tensor->count = 1;
+    for (const Json *size = shape->first; size; size = size->next) {
+        int64_t n;
+        if (!json_integer(size, 0, INT64_MAX, &n))
+            bad_tensor(st, entry->name, "shape holds %s, expected whole numbers from 0",
+                       json_kind(size));
+        if (__builtin_mul_overflow(tensor->count, (size_t)n, &tensor->count))
+            bad_tensor(st, entry->name, "shape counts more elements than 64 bits");
+        tensor->shape[tensor->dims++] = (size_t)n;
+    }
+    if (__builtin_mul_overflow(tensor->count, dtypes[type].bytes, &tensor->bytes))
+        bad_tensor(st, entry->name, "shape counts more bytes than 64 bits");
+}
+
+static SafeTensor read_tensor(const SafeTensors *st, const Json *entry) {
+    SafeTensor tensor = {.name = entry->name};
+    if (entry->kind != JSON_OBJECT)
+        bad_tensor(st, entry->name, "is %s, expected an object", json_kind(entry));
+    read_shape(st, entry, &tensor);
+
+    const Json *offsets = json_member(entry, "data_offsets");
+    int64_t begin, end, room = (int64_t)(file_size(st->file) - st->data);
+    if (!offsets || offsets->kind != JSON_ARRAY || offsets->count != 2)
+        bad_tensor(st, entry->name, "data_offsets is %s, expected an array of two numbers",
+                   json_kind(offsets));
+    if (!json_integer(offsets->first, 0, INT64_MAX, &begin) ||
+        !json_integer(offsets->first->next, begin, INT64_MAX, &end))
+        bad_tensor(st, entry->name,
+                   "data_offsets are not two whole numbers, the first the smaller");
+    if (end > room)
+        bad_tensor(st, entry->name,
+                   "ends at byte %lld of the data, but the file has only %lld: cut?",
+                   (long long)end, (long long)room);
+    if ((size_t)(end - begin) != tensor.bytes)
+        bad_tensor(st, entry->name, "data_offsets span %lld bytes, but dtype and shape need %zu",
+                   (long long)(end - begin), tensor.bytes);
+    tensor.begin = st->data + (size_t)begin;
+    return tensor;
+}
+
+static int by_begin(const void *a, const void *b) {
+    const SafeTensor *x = a, *y = b;
+    size_t x_end = x->begin + x->bytes, y_end = y->begin + y->bytes;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return (x_end > y_end) - (x_end < y_end);
+}
+
+/* The tensors, in this order, must cover the data: no hole, no overlap, no rest. */
+static void check_cover(const SafeTensors *st) {
+    size_t at = st->data;
+    for (int i = 0; i < st->count; i++) {
+        const SafeTensor *tensor = &st->tensors[i];
+        if (tensor->begin != at)
+            bad_tensor(st, tensor->name,
+                       "begins at byte %zu of the data, but the one before ends at %zu",
+                       tensor->begin - st->data, at - st->data);
+        at += tensor->bytes;
+    }
+    if (at != file_size(st->file))
+        fatal(EXIT_INPUT, "%s: %zu bytes follow after the last tensor", file_path(st->file),
+              file_size(st->file) - at);
+}
+
+SafeTensors *safetensors_open(const char *path) {
+    SafeTensors *st = memory_new(1, sizeof *st, path);
+    st->file = file_open(path);
+    st->header = read_header(st, path);
+    st->tensors = memory_new(st->header->count, sizeof *st->tensors, "a list of tensors");
+    for (const Json *entry = st->header->first; entry; entry = entry->next) {
+        if (strcmp(entry->name, "__metadata__") == 0)
+            check_metadata(st, entry);
+        else
+            st->tensors[st->count++] = read_tensor(st, entry);
+    }
+    qsort(st->tensors, (size_t)st->count, sizeof *st->tensors, by_begin);
+    check_cover(st);
+    return st;
+}
+
+void safetensors_close(SafeTensors *st) {
+    if (!st) return;
+    file_close(st->file);
+    json_free(st->header);
+    free(st->tensors);
+    free(st);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Reading tensors
+
+const char *safetensors_path(const SafeTensors *st) { return file_path(st->file); }
+
+int safetensors_count(const SafeTensors *st) { return st->count; }
+
+const SafeTensor *safetensors_get(const SafeTensors *st, int index) { return &st->tensors[index]; }
+
+const SafeTensor *safetensors_find(const SafeTensors *st, const char *name) {
+    for (int i = 0; i < st->count; i++)
+        if (strcmp(st->tensors[i].name, name) == 0) return &st->tensors[i];
+    return NULL;
+}
+
+bool safetensor_is_float(const SafeTensor *tensor) {
+    return dtypes[dtype_of(tensor->dtype)].is_float;
+}
+
+size_t safetensor_width(const SafeTensor *tensor) { return dtypes[dtype_of(tensor->dtype)].bytes; }
+
+const unsigned char *safetensor_at(SafeTensors *st, const SafeTensor *tensor, size_t first,
+                                   size_t count) {
+    size_t width = safetensor_width(tensor);
+    return file_at(st->file, tensor->begin + first * width, count * width);
+}
+
+void safetensor_floats(const SafeTensor *tensor, const unsigned char *data, size_t count,
+                       float *out) {
+    bool wide = strcmp(tensor->dtype, "F32") == 0;
+    float (*convert)(uint16_t) = tensor->dtype[0] == 'B' ? float_of_bf16 : float_of_f16;
+    size_t pieces = (count + PIECE - 1) / PIECE;
+    PARALLEL_FOR_IF(pieces > 1)
+    for (size_t piece = 0; piece < pieces; piece++) {
+        size_t first = piece * PIECE, end = count - first < PIECE ? count : first + PIECE;
+        if (wide) memcpy(out + first, data + 4 * first, 4 * (end - first));
+        for (size_t i = first; !wide && i < end; i++) out[i] = convert(load_u16(data + 2 * i));
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Writing
+
+void safetensors_write_header(OutputFile *file, const SafeTensorSpec *specs, int count) {
+    char *text = NULL;
+    size_t length = 0, offset = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory) fatal(EXIT_RUNTIME, "no memory for the header of a safetensors file");
+    fprintf(memory, "{\"__metadata__\":{\"format\":\"pt\"}");
+    for (int i = 0; i < count; i++) {
+        const SafeTensorSpec *spec = &specs[i];
+        size_t columns = spec->dims == 2 ? spec->shape[1] : 1;
+        size_t end = offset + spec->shape[0] * columns * sizeof(float);
+        fprintf(memory, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%zu", spec->name, spec->shape[0]);
+        if (spec->dims == 2) fprintf(memory, ",%zu", columns);
+        fprintf(memory, "],\"data_offsets\":[%zu,%zu]}", offset, end);
+        offset = end;
+    }
+    fprintf(memory, "}");
+    fflush(memory);
+    while ((LENGTH_BYTES + length) % 8 !=
+           0) { // so that the data are aligned when the file is mapped
+        fputc(' ', memory);
+        fflush(memory);
+    }
+    if (fclose(memory) != 0) fatal(EXIT_RUNTIME, "no memory for the header of a safetensors file");
+    unsigned char prefix[LENGTH_BYTES];
+    for (int i = 0; i < LENGTH_BYTES; i++) prefix[i] = (unsigned char)((uint64_t)length >> 8 * i);
+    output_write(file, prefix, sizeof prefix);
+    output_write(file, text, length);
+    free(text);
+}
