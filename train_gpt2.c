@@ -24,31 +24,34 @@
 
 /* Where a rank stands in its micro-steps: what reduction_ready needs to know. */
 typedef struct {
-    bool first, last, has_unit;
+    bool first, last, has_micro_batch;
 } MicroStep;
 
 static void bucket_ready(void *context, size_t first, size_t count) {
     const MicroStep *at = context;
-    reduction_ready(first, count, at->first, at->last, at->has_unit);
+    reduction_ready(first, count, at->first, at->last, at->has_micro_batch);
 }
 
-/* Forward and backward of this rank's units. Each token's loss is divided by N, the valid targets of the
- * whole update on all ranks, so that the gradients of all units add up to that of the mean loss
- * (chapter 27.3). Returns the fingerprint of the rows this rank saw. */
+/* Forward and backward of this rank's micro-batches. Each token's loss is divided by N, the valid targets of the
+ * whole update on all ranks, so that the gradients of all micro-batches add up to that of the mean loss
+ * (chapter 27.3). Returns the fingerprint of the sequences this rank saw. */
 static uint64_t accumulate_gradients(Trainer *t, uint64_t N) {
     Batch *batch = t->batch;
-    int64_t units = batch_units(batch, t->plan.rows);
+    int64_t micro_batches = batch_micro_steps(batch, t->plan.sequences);
     uint64_t data = 0;
-    for (int64_t micro = 0; micro < units; micro++) {
-        MicroStep at = {.first = micro == 0, .last = micro == units - 1, .has_unit = true};
-        bool accumulate = !at.first && !t->settings.exact; // --exact adds units up as integers
-        int B = batch_load(batch, &t->rows, t->position, t->plan.rows, micro, &data);
+    for (int64_t micro = 0; micro < micro_batches; micro++) {
+        MicroStep at = {
+            .first = micro == 0, .last = micro == micro_batches - 1, .has_micro_batch = true};
+        bool accumulate =
+            !at.first && !t->settings.exact; // --exact adds micro-batches up as integers
+        int B =
+            batch_load(batch, &t->sequences, t->sequences_served, t->plan.sequences, micro, &data);
         gpt2_forward(t->model, batch->ids, B, batch->T);
         gpt2_backward(t->model, batch->losses, batch->ids, batch->targets, B, batch->T, 1.0 / (double)N,
                       accumulate, bucket_ready, &at);
     }
-    if (units == 0) { // more ranks than units: this one only takes part in the sums
-        MicroStep at = {.first = true, .last = true, .has_unit = false};
+    if (micro_batches == 0) { // more ranks than micro-batches: this one only takes part in the sums
+        MicroStep at = {.first = true, .last = true, .has_micro_batch = false};
         gpt2_each_bucket(t->model, bucket_ready, &at);
     }
     return data;
@@ -112,7 +115,8 @@ static double now(void) {
 static StepRecord update(Trainer *t, double *square_sums) {
     GPT2 *model = t->model;
     double start = now();
-    uint64_t N = rows_valid_total(&t->rows, t->position, (uint64_t)t->plan.rows);
+    uint64_t N =
+        sequences_valid_total(&t->sequences, t->sequences_served, (uint64_t)t->plan.sequences);
     StepRecord record = {.step = t->step, .tokens = N};
     record.lr = schedule_rate(&t->plan.schedule, t->step);
 
@@ -120,7 +124,7 @@ static StepRecord update(Trainer *t, double *square_sums) {
     record.data = accumulate_gradients(t, N);
     name_bad_element(t, reduction_finish(), &culprit);
     world_sum_u64(&record.data, 1);
-    record.loss = batch_loss_sum(t->batch, t->plan.rows) / (double)N;
+    record.loss = batch_all_reduce_losses(t->batch, t->plan.sequences) / (double)N;
     record.norm = global_norm(model, square_sums, &culprit);
     if (!isfinite(record.loss) && !culprit.text[0])
         snprintf(culprit.text, sizeof culprit.text, "the loss is not finite");
@@ -134,7 +138,7 @@ static StepRecord update(Trainer *t, double *square_sums) {
     } else {
         refuse_update(t, &record, &culprit);
     }
-    t->position += (uint64_t)t->plan.rows;
+    t->sequences_served += (uint64_t)t->plan.sequences;
     t->step++;
     record.seconds = now() - start;
     t->tokens += N;
@@ -151,18 +155,19 @@ static bool due(int64_t every, int64_t done, int64_t steps) {
 
 /* The validation loss after `done` updates. */
 static Evaluation validate(Trainer *t) {
-    Evaluation result = evaluate(t->model, t->batch, &t->val, t->plan.val_rows);
+    Evaluation result = evaluate(t->model, t->batch, &t->val, t->plan.val_sequences);
     if (t->log) log_val(t->log, t->step, result.loss, result.tokens);
     return result;
 }
 
-static void speak(Trainer *t) {
+static void log_generated_text(Trainer *t) {
     if (!t->log) return;
     const Settings *s = &t->settings;
     Sampling sampling = {.temperature = s->temperature,
                          .top_k = (int)s->top_k,
                          .seed = s->seed + (uint64_t)t->step};
-    char *text = text_sample(t->model, stream_is_bytes(t->rows.stream), s->sample_tokens, &sampling);
+    char *text =
+        text_sample(t->model, stream_is_bytes(t->sequences.stream), s->sample_tokens, &sampling);
     log_sample(t->log, t->step, text);
     free(text);
 }
@@ -175,11 +180,12 @@ static void train(Trainer *t) {
     StepRecord record = {0};
     Evaluation validation = {0};
     while (t->step < steps && !stop_agreed()) {
-        if (t->step == 0 && t->plan.val_rows > 0) validation = validate(t);
+        if (t->step == 0 && t->plan.val_sequences > 0) validation = validate(t);
         record = update(t, square_sums);
         if (t->log) log_train(t->log, &record);
-        if (t->plan.val_rows > 0 && due(s->val_every, t->step, steps)) validation = validate(t);
-        if (s->sample_tokens > 0 && due(s->sample_every, t->step, steps)) speak(t);
+        if (t->plan.val_sequences > 0 && due(s->val_every, t->step, steps))
+            validation = validate(t);
+        if (s->sample_tokens > 0 && due(s->sample_every, t->step, steps)) log_generated_text(t);
         if (due(s->save_every, t->step, steps)) trainer_save(t);
     }
     free(square_sums);
@@ -201,8 +207,9 @@ static int run(Trainer *t, const Dataset *data) {
     trainer_start_log(t, data);
     t->model = gpt2_new(&t->plan.config, t->plan.B, s->recompute, true);
     trainer_start_weights(t);
-    t->batch = batch_new(t->world, t->plan.B, t->plan.T, t->plan.rows);
-    reduction_open(t->model->grads, t->model->table.elements, s->exact, (int)t->plan.most);
+    t->batch = batch_new(t->world, t->plan.B, t->plan.T, t->plan.sequences);
+    reduction_open(t->model->grads, t->model->table.elements, s->exact,
+                   (int)t->plan.max_micro_steps);
     train(t);
 
     bool done = t->step == t->plan.steps;
@@ -238,7 +245,7 @@ static int command_train(int argc, char **argv) {
     weights_close(t.start);
     resume_close(&t.resume);
     dataset_close(&data);
-    options_free(&t.settings);
+    settings_free(&t.settings);
     free(t.out);
     watchdog_stop();
     world_close();

@@ -210,7 +210,7 @@ void write_ids(Id *to, const int32_t *host, size_t count) {
     stage_send(stage, to, count * sizeof *to);
 }
 
-void read_stats(double *host, const Stat *from, size_t count) {
+void read_stats(double *host, const RowStat *from, size_t count) {
     for (size_t done = 0, n; done < count; done += n) {
         n = piece(count - done);
         const float *values = (const float *)stage_receive(from + done, n * sizeof *from);

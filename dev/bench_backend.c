@@ -13,11 +13,11 @@ typedef struct {
 
 /* Everything the operations need, at the largest size any of them has. */
 typedef struct {
-    Act *narrow[3], *wide[2], *logits; // (N, C), (N, 4C), (chunk, Vp)
+    Act *scratch_C[3], *scratch_4C[2], *logits; // (N, C), (N, 4C), (chunk, Vp)
     Param *weights, *bias;             // (Vp, C), (4C)
     Grad *gradients, *bias_gradients;  // (Vp, C), (4C)
-    State *m, *v, *master;             // (Vp, C)
-    Stat *rows[2];                     // (N, NH) at least
+    OptimizerState *m, *v, *master;    // (Vp, C)
+    RowStat *rows[2];                  // (N, NH) at least
     Id *ids;                           // (N)
 } Memory;
 
@@ -27,8 +27,8 @@ static Memory memory;
 static int N(void) { return shape.B * shape.T; }
 static int Vp(void) { return (shape.V + 127) / 128 * 128; }
 static size_t matrix(void) { // elements of the largest weight
-    size_t wte = (size_t)Vp() * shape.C, wide = 4 * (size_t)shape.C * shape.C;
-    return wte > wide ? wte : wide;
+    size_t wte = (size_t)Vp() * shape.C, scratch_4C = 4 * (size_t)shape.C * shape.C;
+    return wte > scratch_4C ? wte : scratch_4C;
 }
 
 static void *take(ElementKind kind, size_t count) {
@@ -37,18 +37,19 @@ static void *take(ElementKind kind, size_t count) {
 
 static void memory_fill(void) {
     size_t n = (size_t)N();
-    for (int i = 0; i < 3; i++) memory.narrow[i] = take(OF_ACT, n * shape.C);
-    for (int i = 0; i < 2; i++) memory.wide[i] = take(OF_ACT, n * 4 * shape.C);
-    for (int i = 0; i < 2; i++) memory.rows[i] = take(OF_STAT, n * shape.NH);
+    for (int i = 0; i < 3; i++) memory.scratch_C[i] = take(OF_ACT, n * shape.C);
+    for (int i = 0; i < 2; i++) memory.scratch_4C[i] = take(OF_ACT, n * 4 * shape.C);
+    for (int i = 0; i < 2; i++) memory.rows[i] = take(OF_ROW_STAT, n * shape.NH);
     memory.logits = take(OF_ACT, (size_t)classifier_chunk(N(), Vp()) * Vp());
     memory.weights = take(OF_PARAM, matrix());
     memory.bias = take(OF_PARAM, 4 * (size_t)shape.C);
     memory.gradients = take(OF_GRAD, matrix());
     memory.bias_gradients = take(OF_GRAD, 4 * (size_t)shape.C);
-    memory.m = take(OF_STATE, matrix());
-    memory.v = take(OF_STATE, matrix());
-    memory.master =
-        element_size(OF_PARAM) < element_size(OF_STATE) ? take(OF_STATE, matrix()) : NULL;
+    memory.m = take(OF_OPTIMIZER_STATE, matrix());
+    memory.v = take(OF_OPTIMIZER_STATE, matrix());
+    memory.master = element_size(OF_PARAM) < element_size(OF_OPTIMIZER_STATE)
+                        ? take(OF_OPTIMIZER_STATE, matrix())
+                        : NULL;
     memory.ids = take(OF_ID, n);
     int32_t *ids = malloc(n * sizeof *ids);
     for (size_t i = 0; i < n; i++) ids[i] = (int32_t)(i * 2654435761u % (unsigned)shape.V);
@@ -58,57 +59,58 @@ static void memory_fill(void) {
                            sizeof *values); // numbers, not zeros: power and clocks differ
     for (size_t i = 0; i < n * 4 * (size_t)shape.C; i++)
         values[i] = (float)(i * 2654435761u % 2000) / 1000 - 1;
-    for (int i = 0; i < 3; i++) write_floats(memory.narrow[i], OF_ACT, values, n * shape.C);
-    for (int i = 0; i < 2; i++) write_floats(memory.wide[i], OF_ACT, values, n * 4 * shape.C);
+    for (int i = 0; i < 3; i++) write_floats(memory.scratch_C[i], OF_ACT, values, n * shape.C);
+    for (int i = 0; i < 2; i++) write_floats(memory.scratch_4C[i], OF_ACT, values, n * 4 * shape.C);
     free(values);
 }
 
 // ---- the operations, one call each ----------------------------------------------------------------
 
 static void embedding(void) {
-    embedding_forward(memory.narrow[0], memory.ids, memory.weights, memory.weights, shape.B,
+    embedding_forward(memory.scratch_C[0], memory.ids, memory.weights, memory.weights, shape.B,
                       shape.T, shape.C, 0);
 }
 static void embedding_gradient(void) {
-    embedding_backward(memory.gradients, memory.gradients, memory.narrow[0], memory.ids, shape.B,
+    embedding_backward(memory.gradients, memory.gradients, memory.scratch_C[0], memory.ids, shape.B,
                        shape.T, shape.C, shape.T, true);
 }
 static void layernorm(void) {
-    layernorm_forward(memory.narrow[0], memory.rows[0], memory.rows[1], memory.narrow[1],
+    layernorm_forward(memory.scratch_C[0], memory.rows[0], memory.rows[1], memory.scratch_C[1],
                       memory.bias, memory.bias, N(), shape.C);
 }
 static void layernorm_gradient(void) {
-    layernorm_backward(memory.narrow[0], memory.bias_gradients, memory.bias_gradients,
-                       memory.narrow[1], memory.narrow[0], memory.narrow[2], memory.rows[0],
-                       memory.rows[1], memory.bias, N(), shape.C, true);
+    layernorm_backward(memory.scratch_C[0], memory.bias_gradients, memory.bias_gradients,
+                       memory.scratch_C[1], memory.scratch_C[0], memory.scratch_C[2],
+                       memory.rows[0], memory.rows[1], memory.bias, N(), shape.C, true);
 }
 static void linear(void) {
-    linear_forward(memory.narrow[0], memory.wide[0], memory.weights, memory.bias, memory.narrow[1],
-                   N(), 4 * shape.C, shape.C);
+    linear_forward(memory.scratch_C[0], memory.scratch_4C[0], memory.weights, memory.bias,
+                   memory.scratch_C[1], N(), 4 * shape.C, shape.C);
 }
 static void linear_gelu(void) {
-    linear_gelu_forward(memory.wide[0], memory.wide[1], memory.narrow[0], memory.weights,
-                        memory.bias, N(), shape.C, 4 * shape.C);
+    linear_gelu_forward(memory.scratch_4C[0], memory.scratch_4C[1], memory.scratch_C[0],
+                        memory.weights, memory.bias, N(), shape.C, 4 * shape.C);
 }
 static void linear_input_gradient(void) {
-    linear_backward_input(memory.wide[0], memory.narrow[0], memory.weights, memory.wide[1], N(),
-                          4 * shape.C, shape.C);
+    linear_backward_input(memory.scratch_4C[0], memory.scratch_C[0], memory.weights,
+                          memory.scratch_4C[1], N(), 4 * shape.C, shape.C);
 }
 static void linear_weight_gradient(void) {
-    linear_backward_weight(memory.gradients, memory.bias_gradients, memory.narrow[0],
-                           memory.wide[0], N(), 4 * shape.C, shape.C, true);
+    linear_backward_weight(memory.gradients, memory.bias_gradients, memory.scratch_C[0],
+                           memory.scratch_4C[0], N(), 4 * shape.C, shape.C, true);
 }
 static void attention(void) {
-    attention_forward(memory.narrow[0], memory.rows[0], memory.wide[0], shape.B, shape.T, shape.C,
-                      shape.NH);
+    attention_forward(memory.scratch_C[0], memory.rows[0], memory.scratch_4C[0], shape.B, shape.T,
+                      shape.C, shape.NH);
 }
 static void attention_gradient(void) {
-    attention_backward(memory.wide[1], memory.narrow[1], memory.narrow[0], memory.rows[0],
-                       memory.wide[0], shape.B, shape.T, shape.C, shape.NH);
+    attention_backward(memory.scratch_4C[1], memory.scratch_C[1], memory.scratch_C[0],
+                       memory.rows[0], memory.scratch_4C[0], shape.B, shape.T, shape.C, shape.NH);
 }
 static void classifier_both(void) {
-    classifier(memory.rows[0], memory.narrow[0], memory.gradients, memory.logits, memory.narrow[1],
-               memory.weights, memory.ids, 1.0 / N(), N(), shape.C, shape.V, Vp(), true);
+    classifier(memory.rows[0], memory.scratch_C[0], memory.gradients, memory.logits,
+               memory.scratch_C[1], memory.weights, memory.ids, 1.0 / N(), N(), shape.C, shape.V,
+               Vp(), true);
 }
 static void adamw(void) {
     Span span = {0, matrix(), true};

@@ -118,7 +118,7 @@ static double sample(GPT2 *model) {
     Sampling greedy = {.temperature = 0};
     token_count = 0;
     token_start = now();
-    sample_generate(model, prompt, PROMPT, TOKENS, &greedy, on_token, NULL);
+    generate(model, prompt, PROMPT, TOKENS, &greedy, on_token, NULL);
     return median(token_times + 1, TOKENS - 1);
 }
 
@@ -155,8 +155,8 @@ int main(int argc, char **argv) {
     GPT2 *model = gpt2_new(&config, 1, true, true);
     gpt2_init(model, 1);
     gpt2_logits(model, memory_new((size_t)config.vocab, sizeof(float), "logits"), 1); // touches all
-    memset(model->m, 1, model->table.elements * element_size(OF_STATE));
-    memset(model->v, 1, model->table.elements * element_size(OF_STATE));
+    memset(model->m, 1, model->table.elements * element_size(OF_OPTIMIZER_STATE));
+    memset(model->v, 1, model->table.elements * element_size(OF_OPTIMIZER_STATE));
 
     double write[MOST_REPEATS], saved[MOST_REPEATS], read[MOST_REPEATS], resumed[MOST_REPEATS];
     double memory[MOST_REPEATS], token[MOST_REPEATS], before = peak_mb(), bytes = 0;

@@ -1,5 +1,5 @@
-/* bench_ranks.c: what exact sums and several ranks cost. Updates of GPT-2 124M made of two units of
- * B=4 rows, on this rank's share of them; dev/bench_ranks.sh runs it on one rank and on two.
+/* bench_ranks.c: what exact sums and several ranks cost. Updates of GPT-2 124M made of two micro-batches of
+ * B=4 sequences, on this rank's share of them; dev/bench_ranks.sh runs it on one rank and on two.
  * One rank alternates exact updates and plain ones; several do exact ones, and show how much of the
  * time goes into the sum over ranks, waiting for the slowest included.
  * Usage: bench_ranks THREADS [TOKENS_A_ROW [UPDATES]] */
@@ -12,14 +12,14 @@
 
 #include <stdio.h>
 
-enum { B = 4, UNITS = 2, MOST_TOKENS = 1024, MOST_UPDATES = 99 };
+enum { B = 4, MICRO_BATCHES = 2, MOST_TOKENS = 1024, MOST_UPDATES = 99 };
 
 typedef struct {
     World world;
     GPT2 *model;
     int T;
     Id ids[B * MOST_TOKENS], targets[B * MOST_TOKENS];
-    Stat losses[B * MOST_TOKENS];
+    RowStat losses[B * MOST_TOKENS];
     double *square_sums;
 } Bench;
 
@@ -37,10 +37,11 @@ static double update(Bench *b, bool exact, double *sum) {
     GPT2 *m = b->model;
     world_barrier();
     double start = now();
-    for (int unit = b->world.rank; unit < UNITS; unit += b->world.size) {
-        MicroStep at = {unit == b->world.rank, unit + b->world.size >= UNITS};
+    for (int micro_batch = b->world.rank; micro_batch < MICRO_BATCHES;
+         micro_batch += b->world.size) {
+        MicroStep at = {micro_batch == b->world.rank, micro_batch + b->world.size >= MICRO_BATCHES};
         gpt2_forward(m, b->ids, B, b->T);
-        gpt2_backward(m, b->losses, b->ids, b->targets, B, b->T, 1.0 / (UNITS * B * b->T),
+        gpt2_backward(m, b->losses, b->ids, b->targets, B, b->T, 1.0 / (MICRO_BATCHES * B * b->T),
                       !exact && !at.first, exact ? bucket_ready : NULL, &at);
     }
     double computed = now();
@@ -59,7 +60,8 @@ int main(int argc, char **argv) {
     b.world = world_open(&argc, &argv);
     int threads = argc > 1 ? atoi(argv[1]) : 0, updates = argc > 3 ? atoi(argv[3]) : 5;
     b.T = argc > 2 ? atoi(argv[2]) : 64;
-    if (b.T < 1 || b.T > MOST_TOKENS || updates < 1 || updates > MOST_UPDATES || b.world.size > UNITS) {
+    if (b.T < 1 || b.T > MOST_TOKENS || updates < 1 || updates > MOST_UPDATES ||
+        b.world.size > MICRO_BATCHES) {
         fprintf(stderr, "usage: bench_ranks THREADS [TOKENS_A_ROW [UPDATES]], on one rank or two\n");
         return 2;
     }
@@ -69,7 +71,7 @@ int main(int argc, char **argv) {
     gpt2_init(b.model, 42);
     b.square_sums = memory_new((size_t)b.model->table.count, sizeof(double), "square sums");
     for (int i = 0; i < B * b.T; i++) b.ids[i] = i * 97 % config.vocab, b.targets[i] = i * 89 % config.vocab;
-    reduction_open(b.model->grads, b.model->table.elements, true, UNITS / b.world.size);
+    reduction_open(b.model->grads, b.model->table.elements, true, MICRO_BATCHES / b.world.size);
 
     double ignored;
     update(&b, true, &ignored); // touches the memory

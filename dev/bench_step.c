@@ -1,4 +1,4 @@
-/* bench_step.c: whole updates of GPT-2 124M, B=4 rows of T=64 tokens, as a share of the peak measured
+/* bench_step.c: whole updates of GPT-2 124M, B=4 sequences of T=64 tokens, as a share of the peak measured
  * between them, with where the time goes and the memory it takes. Data, logs and MPI are not in it.
  * Usage: bench_step [updates] */
 #include "bench.h"
@@ -16,7 +16,7 @@ static const char *const part_names[PARTS] = {"forward", "backward", "norm and A
 typedef struct {
     GPT2 *model;
     Id ids[B * T], targets[B * T];
-    Stat losses[B * T];
+    RowStat losses[B * T];
     double *square_sums;
 } Bench;
 
@@ -61,8 +61,8 @@ int main(int argc, char **argv) {
         share[i] = flops / seconds[WHOLE][i] / peak_now;
         peak = peak_now > peak ? peak_now : peak;
     }
-    printf("GPT-2 124M, %d rows of %d tokens, %s; peak %.0f GFLOP/s, medians of %d\n", B, T, backend_name(),
-           peak / 1e9, updates);
+    printf("GPT-2 124M, %d sequences of %d tokens, %s; peak %.0f GFLOP/s, medians of %d\n", B, T,
+           backend_name(), peak / 1e9, updates);
     double whole = median(seconds[WHOLE], updates);
     for (int part = 0; part < PARTS; part++)
         printf("  %-16s %8.1f ms\n", part_names[part], 1e3 * median(seconds[part], updates));

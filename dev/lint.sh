@@ -21,7 +21,7 @@ ranks      : base
 ops        : base
 optimizer  : ops
 model      : ops
-data       : files
+data       : files ops ranks
 settings   : optimizer
 log        : files settings
 weights    : model files

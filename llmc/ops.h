@@ -11,7 +11,7 @@
  * - `accumulate` false: the gradient is written. True: it is added. So nothing needs zeroing.
  * - Order within every sum is fixed by the shapes alone: never by threads, blocks or ranks.
  *
- * Letters: B rows in a unit, T tokens a row, N = B*T, C channels, NH heads, hs = C/NH head size,
+ * Letters: B rows in a micro-batch, T tokens a row, N = B*T, C channels, NH heads, hs = C/NH head size,
  * V vocabulary, Vp vocabulary padded to a multiple of 128, L layers. Matrices are row-major; weights
  * are (out, in), as torch.nn.Linear keeps them. Next: gpt2.h for the model built from these. */
 #ifndef LLMC_OPS_H
@@ -29,12 +29,21 @@ extern "C" {
 typedef struct Param Param; // a weight, as the kernels read it     CPU: real   CUDA: bf16 or float
 typedef struct Act Act;     // an activation or its gradient        CPU: real   CUDA: bf16 or float
 typedef struct Grad Grad;   // a weight's gradient                  CPU: real   CUDA: float
-typedef struct Stat Stat;   // row statistics and losses            CPU: real   CUDA: float
-typedef struct State State; // master weights and Adam's moments    CPU: real   CUDA: float
+typedef struct RowStat RowStat; // row statistics and losses            CPU: real   CUDA: float
+typedef struct OptimizerState
+    OptimizerState;         // master weights and Adam's moments    CPU: real   CUDA: float
 typedef struct Id Id;       // a token id, or -1 for "no target"    int32 on both
 #endif
 
-typedef enum { OF_PARAM, OF_ACT, OF_GRAD, OF_STAT, OF_STATE, OF_ID, ELEMENT_KINDS } ElementKind;
+typedef enum {
+    OF_PARAM,
+    OF_ACT,
+    OF_GRAD,
+    OF_ROW_STAT,
+    OF_OPTIMIZER_STATE,
+    OF_ID,
+    ELEMENT_KINDS
+} ElementKind;
 
 // ---------------------------------------------------------------------------------------------
 // Device and memory
@@ -70,7 +79,7 @@ static inline void *device_at(const void *device, ElementKind kind, size_t eleme
 void write_floats(void *device, ElementKind kind, const float *host, size_t count);
 void write_ids(Id *device, const int32_t *host, size_t count);
 void read_floats(float *host, const void *device, ElementKind kind, size_t count);
-void read_stats(double *host, const Stat *device, size_t count);
+void read_stats(double *host, const RowStat *device, size_t count);
 
 // ---------------------------------------------------------------------------------------------
 // Embedding (GPT-2, Radford et al. 2019, section 2.3: learned positions, added)
@@ -92,15 +101,15 @@ void embedding_backward(Grad *dwte, Grad *dwpe, const Act *dout, const Id *ids, 
 #define LAYERNORM_EPS 1e-5
 
 /* out = (x - mean) * rstd * w + b, row by row. out, x (N,C); mean, rstd (N); w, b (C). */
-void layernorm_forward(Act *out, Stat *mean, Stat *rstd, const Act *x, const Param *w,
+void layernorm_forward(Act *out, RowStat *mean, RowStat *rstd, const Act *x, const Param *w,
                        const Param *b, int N, int C);
 
 /* dx = dresidual + the gradient through the LayerNorm; dresidual NULL counts as 0 and may be dx
  * itself. This is where the residual stream's gradient and the branch's meet.
  * dx, dresidual, dout, x (N,C); dw, db (C) honour accumulate. dx may not be dout. */
 void layernorm_backward(Act *dx, Grad *dw, Grad *db, const Act *dout, const Act *dresidual,
-                        const Act *x, const Stat *mean, const Stat *rstd, const Param *w, int N,
-                        int C, bool accumulate);
+                        const Act *x, const RowStat *mean, const RowStat *rstd, const Param *w,
+                        int N, int C, bool accumulate);
 
 // ---------------------------------------------------------------------------------------------
 // Linear layers, with their neighbours fused in
@@ -131,11 +140,11 @@ void linear_backward_weight(Grad *dw, Grad *dbias, const Act *dout, const Act *x
 
 /* out[b,t,h] = sum over s <= t of softmax_s(q_t . k_s / sqrt(hs)) v_s.
  * out (B,T,C); lse (B,NH,T); qkv (B,T,3C): q, k, v beside each other, heads inside each. */
-void attention_forward(Act *out, Stat *lse, const Act *qkv, int B, int T, int C, int NH);
+void attention_forward(Act *out, RowStat *lse, const Act *qkv, int B, int T, int C, int NH);
 
 /* dqkv (B,T,3C) is written; dout, out (B,T,C); lse (B,NH,T); qkv (B,T,3C). */
-void attention_backward(Act *dqkv, const Act *dout, const Act *out, const Stat *lse, const Act *qkv,
-                        int B, int T, int C, int NH);
+void attention_backward(Act *dqkv, const Act *dout, const Act *out, const RowStat *lse,
+                        const Act *qkv, int B, int T, int C, int NH);
 
 /* One new query against its past: the row `position` of attention_forward with B = 1.
  * out (C); qkv (seq_len,3C), of which rows 0..position are filled. The key-value cache of sampling. */
@@ -153,7 +162,7 @@ int classifier_chunk(int N, int Vp);
  * (honours accumulate; rows V.. get 0). Ignored rows have gradient 0.
  * losses (N); dx, x (N,C); dwte, wte (Vp,C); targets (N); logits: scratch of
  * classifier_chunk(N,Vp) * Vp elements, spoilt. */
-void classifier(Stat *losses, Act *dx, Grad *dwte, Act *logits, const Act *x, const Param *wte,
+void classifier(RowStat *losses, Act *dx, Grad *dwte, Act *logits, const Act *x, const Param *wte,
                 const Id *targets, double scale, int N, int C, int V, int Vp, bool accumulate);
 
 // ---------------------------------------------------------------------------------------------
@@ -185,31 +194,32 @@ typedef struct {
  *   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2;
  *   w -= (lr / correction1) * m / (sqrt(v) / sqrt(correction2) + eps)
  * master NULL: params are their own master weights. */
-void adamw_update(Param *params, State *master, State *m, State *v, const Grad *grads,
-                  const Span *spans, int count, const AdamWStep *step);
+void adamw_update(Param *params, OptimizerState *master, OptimizerState *m, OptimizerState *v,
+                  const Grad *grads, const Span *spans, int count, const AdamWStep *step);
 
-/* grads[0..count) = 0: only for a rank that has no unit in an update. */
+/* grads[0..count) = 0: only for a rank that has no micro-batch in an update. */
 void gradient_zero(Grad *grads, size_t count);
 
 // ---------------------------------------------------------------------------------------------
-// Reduction: gradients are SUMMED over units and ranks, bucket by bucket
+// Reduction: gradients are SUMMED over micro-batches and ranks, bucket by bucket
 
-/* Prepares for gradients of `count` elements. exact: each unit's gradient is rounded to 64-bit fixed
+/* Prepares for gradients of `count` elements. exact: each micro-batch's gradient is rounded to 64-bit fixed
  * point and added as integers, an associative sum, so that the result does not depend on which rank
- * or micro-step computed a unit. units: the most units any rank has in an update. */
-void reduction_open(Grad *grads, size_t count, bool exact, int units);
+ * or micro-step computed a micro-batch. micro-batches: the most micro-batches any rank has in an update. */
+void reduction_open(Grad *grads, size_t count, bool exact, int micro_batches);
 void reduction_close(void);
 
 /* Bytes that reduction_open will take, for the memory plan. */
-size_t reduction_bytes(size_t count, bool exact, int units, int ranks);
+size_t reduction_bytes(size_t count, bool exact, int micro_batches, int ranks);
 
-/* Elements first .. first+count are complete for this rank's current unit. first_unit: it is the
- * rank's first of this update (sums start anew); last_unit: its last (ranks may now exchange).
- * has_unit false: the rank had no unit in this update and contributes zeros.
- * Every rank makes the same calls with last_unit, in the same order, once per bucket and update. */
-void reduction_ready(size_t first, size_t count, bool first_unit, bool last_unit, bool has_unit);
+/* Elements first .. first+count are complete for this rank's current micro-batch. first_micro_batch: it is the
+ * rank's first of this update (sums start anew); last_micro_batch: its last (ranks may now exchange).
+ * has_micro_batch false: the rank had no micro-batch in this update and contributes zeros.
+ * Every rank makes the same calls with last_micro_batch, in the same order, once per bucket and update. */
+void reduction_ready(size_t first, size_t count, bool first_micro_batch, bool last_micro_batch,
+                     bool has_micro_batch);
 
-/* Waits until grads hold the sum over all units and ranks. Returns -1, or the index of the first
+/* Waits until grads hold the sum over all micro-batches and ranks. Returns -1, or the index of the first
  * element of THIS rank's contribution that was not finite or (exact) beyond the fixed-point range. */
 int64_t reduction_finish(void);
 

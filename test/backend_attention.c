@@ -6,7 +6,7 @@ static void attention_case(int B, int T, int NH, int hs) {
     int C = NH * hs;
     size_t size = (size_t)B * T * C, rows = (size_t)B * NH * T;
     Array *qkv = input(OF_ACT, 3 * size, 2), *out = output(OF_ACT, size),
-          *lse = output(OF_STAT, rows);
+          *lse = output(OF_ROW_STAT, rows);
     attention_forward(out->at, lse->at, qkv->at, B, T, C, NH);
     oracle_attention_forward(out->want, lse->want, qkv->values, B, T, C, NH);
     check(out, ATTENTION, "out");
@@ -48,8 +48,8 @@ TEST(attention_unaligned, "rows that begin at odd addresses") {
 static void decode_case(int T, int NH, int hs) {
     int C = NH * hs;
     Array *qkv = input(OF_ACT, (size_t)T * 3 * C, 2), *whole = output(OF_ACT, (size_t)T * C);
-    oracle_attention_forward(whole->want, output(OF_STAT, (size_t)NH * T)->want, qkv->values, 1, T,
-                             C, NH);
+    oracle_attention_forward(whole->want, output(OF_ROW_STAT, (size_t)NH * T)->want, qkv->values, 1,
+                             T, C, NH);
     for (int t = 0; t < T; t += 7) {
         Array *out = output(OF_ACT, (size_t)C);
         attention_decode(out->at, qkv->at, t, C, NH);
@@ -67,7 +67,7 @@ TEST(attention_nan, "a NaN value reaches every output that sees it, and no other
     EACH_ORDER {
         int T = 70, C = 64, bad = 40;
         Array *qkv = input(OF_ACT, (size_t)T * 3 * C, 1), *out = output(OF_ACT, (size_t)T * C);
-        Array *lse = output(OF_STAT, (size_t)T);
+        Array *lse = output(OF_ROW_STAT, (size_t)T);
         float nan = NAN;
         write_floats(device_at(qkv->at, OF_ACT, (size_t)bad * 3 * C + C + 5), OF_ACT, &nan,
                      1); // a key
@@ -98,7 +98,7 @@ static void classifier_case(int N, int C, int V, bool accumulate) {
     memset(wte->values + (size_t)V * C, 0, (size_t)(Vp - V) * C * sizeof(double));
     double *scratch = calloc((size_t)oracle_classifier_chunk(N, Vp) * Vp, sizeof *scratch);
 
-    Array *losses = output(OF_STAT, (size_t)N), *alone = output(OF_STAT, (size_t)N);
+    Array *losses = output(OF_ROW_STAT, (size_t)N), *alone = output(OF_ROW_STAT, (size_t)N);
     Array *dx = output(OF_ACT, (size_t)N * C);
     Array *dwte =
         accumulate ? in_out(OF_GRAD, (size_t)Vp * C, 0.1) : output(OF_GRAD, (size_t)Vp * C);
@@ -136,7 +136,7 @@ TEST(classifier_nan,
         int N = 3, C = 8, V = 70, Vp = 128;
         int32_t targets[] = {1, 2, 3};
         Array *target = ids_of(targets, 3), *x = input(OF_ACT, (size_t)N * C, 1);
-        Array *wte = input(OF_PARAM, (size_t)Vp * C, 1), *losses = output(OF_STAT, (size_t)N);
+        Array *wte = input(OF_PARAM, (size_t)Vp * C, 1), *losses = output(OF_ROW_STAT, (size_t)N);
         Array *logits = output(OF_ACT, (size_t)classifier_chunk(N, Vp) * Vp);
         float nan = NAN;
         write_floats(device_at(x->at, OF_ACT, (size_t)C + 3), OF_ACT, &nan, 1);

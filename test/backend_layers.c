@@ -46,8 +46,8 @@ static void layernorm_case(int N, int C, int dresidual_is, bool accumulate) {
     size_t size = (size_t)N * C;
     Array *x = input(OF_ACT, size, 2), *w = input(OF_PARAM, (size_t)C, 1),
           *b = input(OF_PARAM, (size_t)C, 1);
-    Array *out = output(OF_ACT, size), *mean = output(OF_STAT, (size_t)N),
-          *rstd = output(OF_STAT, (size_t)N);
+    Array *out = output(OF_ACT, size), *mean = output(OF_ROW_STAT, (size_t)N),
+          *rstd = output(OF_ROW_STAT, (size_t)N);
     layernorm_forward(out->at, mean->at, rstd->at, x->at, w->at, b->at, N, C);
     oracle_layernorm_forward(out->want, mean->want, rstd->want, x->values, w->values, b->values, N,
                              C);

@@ -1,5 +1,5 @@
 /* backend_model.c: the whole model on a device: losses and every gradient against the float64 values that
- * were recorded from PyTorch (test/expectations/), and generation against whole rows. */
+ * were recorded from PyTorch (test/expectations/), and generation against whole sequences. */
 #include "backend.h"
 
 #include "../llmc/model/gpt2.h"
@@ -71,21 +71,22 @@ static void check_gradients(Expectations *e, const GPT2 *model) {
     }
 }
 
-/* Five rows, in one unit or as 2 and 3 rows that add up. */
+/* Five sequences, in one micro-batch or as 2 and 3 sequences that add up. */
 static void model_case(bool recompute, bool split) {
     Expectations *e = expect_open("gpt2_five");
     GPT2 *model = model_new(recompute);
     int32_t ids[N], targets[N];
     double losses[N];
     read_batch(ids, targets);
-    Array *id = ids_of(ids, N), *target = ids_of(targets, N), *loss = output(OF_STAT, N);
-    for (int first = 0, rows; first < ROWS; first += rows) {
-        rows = !split ? ROWS : first == 0 ? 2 : 3;
+    Array *id = ids_of(ids, N), *target = ids_of(targets, N), *loss = output(OF_ROW_STAT, N);
+    for (int first = 0, sequences; first < ROWS; first += sequences) {
+        sequences = !split ? ROWS : first == 0 ? 2 : 3;
         size_t at = (size_t)first * T;
-        const Id *unit = device_at(id->at, OF_ID, at);
-        gpt2_forward(model, unit, rows, T);
-        gpt2_backward(model, device_at(loss->at, OF_STAT, at), unit,
-                      device_at(target->at, OF_ID, at), rows, T, 1.0 / N, first > 0, NULL, NULL);
+        const Id *micro_batch = device_at(id->at, OF_ID, at);
+        gpt2_forward(model, micro_batch, sequences, T);
+        gpt2_backward(model, device_at(loss->at, OF_ROW_STAT, at), micro_batch,
+                      device_at(target->at, OF_ID, at), sequences, T, 1.0 / N, first > 0, NULL,
+                      NULL);
     }
     read_stats(losses, loss->at, N);
     double error = distance(losses, expect_values(e, "losses", N), N);
@@ -100,11 +101,11 @@ TEST(model, "losses and all gradients of a tiny GPT are the recorded ones") {
     EACH_ORDER model_case(false, false);
 }
 
-TEST(model_split, "... also as 2 + 3 rows that add up, and with blocks computed again") {
+TEST(model_split, "... also as 2 + 3 sequences that add up, and with blocks computed again") {
     EACH_ORDER model_case(true, true);
 }
 
-TEST(model_generates, "logits of one token after another are those of the whole row") {
+TEST(model_generates, "logits of one token after another are those of the whole sequence") {
     Expectations *e = expect_open("gpt2_five");
     const double *want = expect_values(e, "logits_of_row_0", (size_t)T * VOCAB);
     GPT2 *model = model_new(false);

@@ -9,25 +9,25 @@ int backend_rank(int argc, char **argv);
 
 enum { BUCKETS = 3, BUCKET = 2500, ELEMENTS = BUCKETS * BUCKET, UPDATES = 2 };
 
-/* What unit `unit` of an update contributes to element i: few bits, so that float sums are exact. */
-static float contribution(int update, int unit, int i) {
-    return (float)((i * 7 + unit * 13 + update * 5) % 64 - 32) / 64;
+/* What micro-batch `micro-batch` of an update contributes to element i: few bits, so that float sums are exact. */
+static float contribution(int update, int micro_batch, int i) {
+    return (float)((i * 7 + micro_batch * 13 + update * 5) % 64 - 32) / 64;
 }
 
-/* One rank's part of two updates of `units` units, one after another on the ranks in turn. Returns the
+/* One rank's part of two updates of `micro-batches` micro-batches, one after another on the ranks in turn. Returns the
  * number of wrong elements. */
-static int wrong_sums(World world, bool exact, int units) {
+static int wrong_sums(World world, bool exact, int micro_batches) {
     float host[ELEMENTS], got[ELEMENTS];
-    int wrong = 0, most = (units + world.size - 1) / world.size;
+    int wrong = 0, most = (micro_batches + world.size - 1) / world.size;
     Grad *grads = device_alloc(ELEMENTS * element_size(OF_GRAD), "a test's gradients");
     reduction_open(grads, ELEMENTS, exact, most);
     for (int update = 0; update < UPDATES; update++) {
-        int mine = (units - world.rank + world.size - 1) / world.size;
+        int mine = (micro_batches - world.rank + world.size - 1) / world.size;
         for (int i = 0; i < ELEMENTS; i++) host[i] = 0;
         for (int micro = 0; micro < (mine ? mine : 1); micro++) {
-            int unit = micro * world.size + world.rank;
+            int micro_batch = micro * world.size + world.rank;
             for (int i = 0; i < ELEMENTS; i++)
-                host[i] = contribution(update, unit, i) + (exact ? 0 : host[i]);
+                host[i] = contribution(update, micro_batch, i) + (exact ? 0 : host[i]);
             for (int b = BUCKETS - 1; b >= 0;
                  b--) { // each is complete a little later than the last
                 size_t first = (size_t)b * BUCKET;
@@ -40,7 +40,8 @@ static int wrong_sums(World world, bool exact, int units) {
         read_floats(got, grads, OF_GRAD, ELEMENTS);
         for (int i = 0; i < ELEMENTS; i++) {
             float want = 0;
-            for (int unit = 0; unit < units; unit++) want += contribution(update, unit, i);
+            for (int micro_batch = 0; micro_batch < micro_batches; micro_batch++)
+                want += contribution(update, micro_batch, i);
             wrong += got[i] != want;
         }
     }
@@ -63,7 +64,7 @@ int backend_rank(int argc, char **argv) {
 
 TEST(ranks, "two ranks' gradients are summed, when each bucket is complete and not before; plain "
             "and exact; also "
-            "where a rank has no unit") {
+            "where a rank has no micro-batch") {
     char arguments[32], said[2048];
     if (!ranks_available()) SKIP("no mpirun");
     for (int k = 0; k < 4; k++) EACH_ORDER {

@@ -1,8 +1,8 @@
-/* backend_update.c: memory, square sums, AdamW and the reduction over units, of any backend. */
+/* backend_update.c: memory, square sums, AdamW and the reduction over micro-batches, of any backend. */
 #include "backend.h"
 
 TEST(memory, "device memory starts as zeros and returns what was written, rounded to its kind") {
-    static const ElementKind kinds[] = {OF_PARAM, OF_ACT, OF_GRAD, OF_STAT, OF_STATE};
+    static const ElementKind kinds[] = {OF_PARAM, OF_ACT, OF_GRAD, OF_ROW_STAT, OF_OPTIMIZER_STATE};
     for (int k = 0; k < 5; k++) {
         float host[1000], back[1000];
         void *memory = device_alloc(sizeof host, "a test");
@@ -12,8 +12,8 @@ TEST(memory, "device memory starts as zeros and returns what was written, rounde
             host[i] = (float)(i - 500) * 1.00390625f; // 9 significant bits and more
         write_floats(memory, kinds[k], host, 1000);
         read_floats(back, memory, kinds[k], 1000);
-        double unit = element_size(kinds[k]) == 2 ? 0x1p-8 : 0;
-        for (int i = 0; i < 1000; i++) CHECK_NEAR(back[i], host[i], unit * fabs(host[i]));
+        double micro_batch = element_size(kinds[k]) == 2 ? 0x1p-8 : 0;
+        for (int i = 0; i < 1000; i++) CHECK_NEAR(back[i], host[i], micro_batch * fabs(host[i]));
         device_free(memory, sizeof host);
     }
 }
@@ -41,11 +41,12 @@ TEST(adamw, "three steps of AdamW on master weights; parameters are the masters 
             "left alone") {
     EACH_ORDER {
         Array *params = in_out(OF_PARAM, ELEMENTS, 1), *grads = input(OF_GRAD, ELEMENTS, 1);
-        Array *m = in_out(OF_STATE, ELEMENTS, 0.1), *v = input(OF_STATE, ELEMENTS, 0.1);
-        Array *master = low_precision() ? in_out(OF_STATE, ELEMENTS, 1) : params;
+        Array *m = in_out(OF_OPTIMIZER_STATE, ELEMENTS, 0.1),
+              *v = input(OF_OPTIMIZER_STATE, ELEMENTS, 0.1);
+        Array *master = low_precision() ? in_out(OF_OPTIMIZER_STATE, ELEMENTS, 1) : params;
         float *positive = malloc(ELEMENTS * sizeof *positive);
         for (int i = 0; i < ELEMENTS; i++) v->want[i] = positive[i] = (float)fabs(v->values[i]);
-        write_floats(v->at, OF_STATE, positive, ELEMENTS);
+        write_floats(v->at, OF_OPTIMIZER_STATE, positive, ELEMENTS);
         for (int t = 1; t <= 3; t++) {
             AdamWStep step = {.learning_rate = 0.01,
                               .beta1 = 0.9,
@@ -78,22 +79,22 @@ TEST(adamw, "three steps of AdamW on master weights; parameters are the masters 
 
 enum { FIRST = 1024, COUNT = 3001 }; // of the one bucket that is used
 
-/* 2^-48 units, rounded to nearest even. */
+/* 2^-48 micro-batches, rounded to nearest even. */
 static long long fixed(double g) { return llrint(g * 0x1p48); }
 
-TEST(reduction_exact, "--exact: units add up as 48-bit fixed point, to the last bit") {
+TEST(reduction_exact, "--exact: micro-batches add up as 48-bit fixed point, to the last bit") {
     EACH_ORDER {
         Array *grads = in_out(OF_GRAD, FIRST + COUNT, 1e-3);
         long long sums[COUNT] = {0};
         reduction_open(grads->at, FIRST + COUNT, true, 3);
-        for (int unit = 0; unit < 3; unit++) {
+        for (int micro_batch = 0; micro_batch < 3; micro_batch++) {
             float host[COUNT];
             for (int i = 0; i < COUNT; i++) {
-                host[i] = (float)(grads->values[FIRST + i] * (unit + 0.37));
+                host[i] = (float)(grads->values[FIRST + i] * (micro_batch + 0.37));
                 sums[i] += fixed(host[i]);
             }
             write_floats(device_at(grads->at, OF_GRAD, FIRST), OF_GRAD, host, COUNT);
-            reduction_ready(FIRST, COUNT, unit == 0, unit == 2, true);
+            reduction_ready(FIRST, COUNT, micro_batch == 0, micro_batch == 2, true);
         }
         CHECK(reduction_finish() == -1);
         double *got = contents(grads);
@@ -104,7 +105,7 @@ TEST(reduction_exact, "--exact: units add up as 48-bit fixed point, to the last 
     }
 }
 
-TEST(reduction_alone, "--exact with a lone unit rounds in place, with the same bits") {
+TEST(reduction_alone, "--exact with a lone micro-batch rounds in place, with the same bits") {
     EACH_ORDER {
         Array *grads = in_out(OF_GRAD, FIRST + COUNT, 1e-3);
         reduction_open(grads->at, FIRST + COUNT, true, 1);
@@ -147,7 +148,7 @@ TEST(reduction_refuses,
     }
 }
 
-TEST(gradient_zero, "a rank without a unit has zero gradients") {
+TEST(gradient_zero, "a rank without a micro-batch has zero gradients") {
     Array *grads = input(OF_GRAD, 1000, 1);
     gradient_zero(grads->at, 999);
     double *got = contents(grads);

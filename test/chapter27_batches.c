@@ -38,14 +38,14 @@ TEST(weighted_mean,
     release_fresh();
 }
 
-/* The gradients of the five rows, as units of 2 and 3 rows with the given weights of their means.
+/* The gradients of the five sequences, as micro-batches of 2 and 3 sequences with the given weights of their means.
  */
 static GPT2 *two_and_three(double weight_of_2, double weight_of_3) {
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real losses[FIVE];
-    tiny_unit(model, losses, &batch, 0, 2, weight_of_2 / (2 * ROW), false);
-    tiny_unit(model, losses, &batch, 2, 3, weight_of_3 / (3 * ROW), true);
+    tiny_micro_batch(model, losses, &batch, 0, 2, weight_of_2 / (2 * ROW), false);
+    tiny_micro_batch(model, losses, &batch, 2, 3, weight_of_3 / (3 * ROW), true);
     return model;
 }
 
@@ -53,7 +53,7 @@ static GPT2 *five_at_once(void) {
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real losses[FIVE];
-    tiny_unit(model, losses, &batch, 0, 5, 1.0 / FIVE, false);
+    tiny_micro_batch(model, losses, &batch, 0, 5, 1.0 / FIVE, false);
     return model;
 }
 
@@ -66,7 +66,7 @@ static double largest_difference(GPT2 *a, GPT2 *b) {
 }
 
 TEST(two_fifths_three_fifths,
-     "27.3: five rows as 2 + 3, weighted 2/5 and 3/5, are the five rows at once") {
+     "27.3: five sequences as 2 + 3, weighted 2/5 and 3/5, are the five sequences at once") {
     Expectations *e = expect_open("gpt2_five");
     GPT2 *split = two_and_three(2.0 / 5, 3.0 / 5);
     tiny_expect(e, split, split->grads, MODEL_GRADIENT);
@@ -87,12 +87,12 @@ TEST(one_half_one_half,
 }
 
 TEST(four_equal_micro_steps,
-     "27.3: four equal micro-steps, each loss divided by 4, are the four rows at once") {
+     "27.3: four equal micro-steps, each loss divided by 4, are the four sequences at once") {
     Expectations *e = expect_open("gpt2_four");
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 4);
     real losses[FOUR];
-    for (int k = 0; k < 4; k++) tiny_unit(model, losses, &batch, k, 1, 1.0 / ROW / 4, k > 0);
+    for (int k = 0; k < 4; k++) tiny_micro_batch(model, losses, &batch, k, 1, 1.0 / ROW / 4, k > 0);
     expect_tensor(e, "losses", losses, FOUR, MODEL_LOSS, 1);
     tiny_expect(e, model, model->grads, MODEL_GRADIENT);
     gpt2_free(model);
@@ -104,9 +104,9 @@ TEST(zeroing_each_time,
     GPT2 *model = tiny_new(false), *last = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real losses[FIVE];
-    tiny_unit(model, losses, &batch, 0, 2, 1.0 / FIVE, false);
-    tiny_unit(model, losses, &batch, 2, 3, 1.0 / FIVE, false); // written, not added
-    tiny_unit(last, losses, &batch, 2, 3, 1.0 / FIVE, false);
+    tiny_micro_batch(model, losses, &batch, 0, 2, 1.0 / FIVE, false);
+    tiny_micro_batch(model, losses, &batch, 2, 3, 1.0 / FIVE, false); // written, not added
+    tiny_micro_batch(last, losses, &batch, 2, 3, 1.0 / FIVE, false);
     CHECK(largest_difference(model, last) == 0);
     model = two_and_three(0, 3.0 / 5);
     CHECK(largest_difference(model, five_at_once()) > 0.01, "which is not the update's");
@@ -128,25 +128,25 @@ TEST(stepping_each_time,
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real losses[FIVE];
     adamw_now(once, &course_adamw, 1);
-    tiny_unit(twice, losses, &batch, 0, 2, 1.0 / FIVE, false);
+    tiny_micro_batch(twice, losses, &batch, 0, 2, 1.0 / FIVE, false);
     adamw_now(twice, &course_adamw, 1);
-    tiny_unit(twice, losses, &batch, 2, 3, 1.0 / FIVE, false);
+    tiny_micro_batch(twice, losses, &batch, 2, 3, 1.0 / FIVE, false);
     adamw_now(twice, &course_adamw, 2);
     CHECK(weight_difference(once, twice) > 1e-4, "%g", weight_difference(once, twice));
     gpt2_free(once);
     gpt2_free(twice);
 }
 
-TEST(rows_are_independent,
-     "27.3: LayerNorm looks at one position: a row's losses do not depend on its neighbours") {
+TEST(sequences_are_independent,
+     "27.3: LayerNorm looks at one position: a sequence's losses do not depend on its neighbours") {
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real together[FIVE], alone[FIVE];
     gpt2_forward(model, batch.ids, 5, ROW);
     gpt2_loss(model, together, batch.targets, 5, ROW);
-    for (int row = 0; row < 5; row++) {
-        gpt2_forward(model, batch.ids + row * ROW, 1, ROW);
-        gpt2_loss(model, alone + row * ROW, batch.targets + row * ROW, 1, ROW);
+    for (int sequence = 0; sequence < 5; sequence++) {
+        gpt2_forward(model, batch.ids + sequence * ROW, 1, ROW);
+        gpt2_loss(model, alone + sequence * ROW, batch.targets + sequence * ROW, 1, ROW);
     }
     for (int i = 0; i < FIVE; i++) CHECK_NEAR(alone[i], together[i], 8 * rounding);
     gpt2_free(model);
@@ -210,18 +210,19 @@ TEST(clip_repairs_no_nan,
 // ---------------------------------------------------------------------------------------------
 // 27.5 DDP copies the model, splits the data, then averages the gradients
 
-/* Four rows on two simulated ranks, two rows each in `micro_steps` micro-steps of a model of its
+/* Four sequences on two simulated ranks, two sequences each in `micro_steps` micro-steps of a model of its
  * own, every token scaled by `scale`; the ranks' gradients are then added and divided by `divisor`.
  */
 static GPT2 *two_ranks(int micro_steps, double scale, double divisor) {
     TinyBatch batch = tiny_batch("tiny.rows", 4);
     GPT2 *rank[2];
     real losses[FOUR];
-    int rows = 2 / micro_steps;
+    int sequences = 2 / micro_steps;
     for (int r = 0; r < 2; r++) {
         rank[r] = tiny_new(false);
         for (int k = 0; k < micro_steps; k++)
-            tiny_unit(rank[r], losses, &batch, 2 * r + k * rows, rows, scale, k > 0);
+            tiny_micro_batch(rank[r], losses, &batch, 2 * r + k * sequences, sequences, scale,
+                             k > 0);
     }
     for (size_t i = 0; i < rank[0]->table.elements; i++)
         rank[0]->grads[i] = (real)((rank[0]->grads[i] + rank[1]->grads[i]) / divisor);
@@ -240,8 +241,9 @@ static void check_four(GPT2 *ranks) {
     gpt2_free(ranks);
 }
 
-TEST(two_ranks_averaged,
-     "27.5: two ranks of two rows, their mean gradients averaged, are four rows at once") {
+TEST(
+    two_ranks_averaged,
+    "27.5: two ranks of two sequences, their mean gradients averaged, are four sequences at once") {
     check_four(two_ranks(1, 1.0 / (2 * ROW), 2));
 }
 
@@ -251,7 +253,7 @@ TEST(two_ranks_summed,
 }
 
 TEST(ranks_and_micro_steps,
-     "27.5: R = 2 ranks of K = 2 micro-steps: a mean over each row, scaled by 1/(RK)") {
+     "27.5: R = 2 ranks of K = 2 micro-steps: a mean over each sequence, scaled by 1/(RK)") {
     check_four(two_ranks(2, 1.0 / ROW / (2 * 2), 1));
 }
 
@@ -260,14 +262,14 @@ TEST(dividing_twice, "27.5: dividing by R once more after an average is wrong by
     CHECK(largest_difference(halved, right) > 0.01);
 }
 
-/* What the program plans for rows of T tokens, units of B rows and R ranks. */
+/* What the program plans for sequences of T tokens, micro-batches of B sequences and R ranks. */
 static Plan plan_for(int T, int B, int R, int64_t total) {
     Stream *stream = stream_of_text((const unsigned char *)"any text", 8, "a text");
     Settings s = {.batch = B, .total_batch = total, .steps = 1};
     Config config = {.layers = 1, .heads = 1, .channels = 1, .seq_len = T, .vocab = 256};
     World world = {.size = R};
-    Rows rows = rows_new(stream, T, 0, false);
-    Plan plan = plan_make(&s, &config, &world, &rows, NULL);
+    Sequences sequences = sequences_new(stream, T, 0, false);
+    Plan plan = plan_make(&s, &config, &world, &sequences, NULL);
     stream_close(stream);
     return plan;
 }
@@ -278,26 +280,28 @@ TEST(tokens_per_update,
     Settings s = options_parse(3, argv);
     CHECK(s.batch == 64 && s.total_batch == 524288);
     Plan alone = plan_for(1024, 64, 1, 524288), eight = plan_for(1024, 64, 8, 524288);
-    CHECK(alone.B * alone.T == 65536 && alone.most == 8 && alone.least == 8, "K = %d",
-          (int)alone.most);
-    CHECK(eight.most == 1 && eight.least == 1, "K = %d", (int)eight.most);
+    CHECK(alone.B * alone.T == 65536 && alone.max_micro_steps == 8 && alone.min_micro_steps == 8,
+          "K = %d", (int)alone.max_micro_steps);
+    CHECK(eight.max_micro_steps == 1 && eight.min_micro_steps == 1, "K = %d",
+          (int)eight.max_micro_steps);
 }
 
-TEST(uneven_ranks, "27.5: where R does not divide the budget, some ranks do a unit less; the total "
-                   "is never rounded") {
+TEST(uneven_ranks,
+     "27.5: where R does not divide the budget, some ranks do a micro-batch less; the total "
+     "is never rounded") {
     Plan three = plan_for(1024, 64, 3, 524288);
-    CHECK(three.most == 3 && three.least == 2 && three.units == 8 &&
-          three.rows * three.T == 524288);
+    CHECK(three.max_micro_steps == 3 && three.min_micro_steps == 2 && three.micro_batches == 8 &&
+          three.sequences * three.T == 524288);
 }
 
-TEST(copied_data,
-     "27.5: the same rows on both ranks are no four rows: no more data was seen than two rows") {
+TEST(copied_data, "27.5: the same sequences on both ranks are no four sequences: no more data was "
+                  "seen than two sequences") {
     GPT2 *copies = tiny_new(false), *two = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 4);
     real losses[FOUR];
-    tiny_unit(copies, losses, &batch, 0, 2, 1.0 / FOUR, false);
-    tiny_unit(copies, losses, &batch, 0, 2, 1.0 / FOUR, true);
-    tiny_unit(two, losses, &batch, 0, 2, 1.0 / (2 * ROW), false);
+    tiny_micro_batch(copies, losses, &batch, 0, 2, 1.0 / FOUR, false);
+    tiny_micro_batch(copies, losses, &batch, 0, 2, 1.0 / FOUR, true);
+    tiny_micro_batch(two, losses, &batch, 0, 2, 1.0 / (2 * ROW), false);
     CHECK(largest_difference(copies, two) <= rounding);
 }
 
@@ -308,7 +312,7 @@ TEST(logged_loss,
      "27.6: what is logged is a sum over a count; a mean of means is so only for equal shares") {
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 3);
-    for (int t = 5; t < ROW; t++) batch.targets[t] = -1; // row 0 has 5 targets left
+    for (int t = 5; t < ROW; t++) batch.targets[t] = -1; // sequence 0 has 5 targets left
     real losses[3 * ROW];
     double sum[2] = {0};
     gpt2_forward(model, batch.ids, 3, ROW);
@@ -325,21 +329,22 @@ TEST(logged_loss,
 TEST(exercise_1, "exercise 1: B=8, T=256, R=4, K=16: 131072 tokens in one update") {
     CHECK(8 * 256 * 4 * 16 == 131072);
     Plan plan = plan_for(256, 8, 4, 131072);
-    CHECK(plan.most == 16 && plan.least == 16, "K = %d", (int)plan.most);
+    CHECK(plan.max_micro_steps == 16 && plan.min_micro_steps == 16, "K = %d",
+          (int)plan.max_micro_steps);
 }
 
 TEST(exercise_2,
      "exercise 2: ranks with 4 and 8 valid tokens weigh 1/3 and 2/3, in the gradients too") {
     TinyBatch batch = tiny_batch("tiny.rows", 2);
-    for (int row = 0; row < 2; row++)
-        for (int t = row ? 8 : 4; t < ROW; t++) batch.targets[row * ROW + t] = -1;
+    for (int sequence = 0; sequence < 2; sequence++)
+        for (int t = sequence ? 8 : 4; t < ROW; t++) batch.targets[sequence * ROW + t] = -1;
     real losses[2 * ROW];
     GPT2 *together = tiny_new(false), *weighted = tiny_new(false), *averaged = tiny_new(false);
-    tiny_unit(together, losses, &batch, 0, 2, 1.0 / 12, false); // 1/N for every token
-    tiny_unit(weighted, losses, &batch, 0, 1, 1.0 / 3 / 4, false);
-    tiny_unit(weighted, losses, &batch, 1, 1, 2.0 / 3 / 8, true);
-    tiny_unit(averaged, losses, &batch, 0, 1, 1.0 / 2 / 4, false);
-    tiny_unit(averaged, losses, &batch, 1, 1, 1.0 / 2 / 8, true);
+    tiny_micro_batch(together, losses, &batch, 0, 2, 1.0 / 12, false); // 1/N for every token
+    tiny_micro_batch(weighted, losses, &batch, 0, 1, 1.0 / 3 / 4, false);
+    tiny_micro_batch(weighted, losses, &batch, 1, 1, 2.0 / 3 / 8, true);
+    tiny_micro_batch(averaged, losses, &batch, 0, 1, 1.0 / 2 / 4, false);
+    tiny_micro_batch(averaged, losses, &batch, 1, 1, 1.0 / 2 / 8, true);
     double wrong = tiny_difference(together, averaged->grads, together->grads);
     CHECK(wrong > 0.01, "%g", wrong);
     gpt2_free(averaged);
@@ -351,8 +356,8 @@ TEST(exercise_3,
     GPT2 *parts[2] = {tiny_new(false), tiny_new(false)}, *whole = five_at_once();
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real losses[FIVE];
-    tiny_unit(parts[0], losses, &batch, 0, 2, 1.0 / FIVE, false);
-    tiny_unit(parts[1], losses, &batch, 2, 3, 1.0 / FIVE, false);
+    tiny_micro_batch(parts[0], losses, &batch, 0, 2, 1.0 / FIVE, false);
+    tiny_micro_batch(parts[1], losses, &batch, 2, 3, 1.0 / FIVE, false);
     double clip = 0.5, scale = clip_scale(tiny_norm(whole), clip), difference = 0;
     double scales[2] = {clip_scale(tiny_norm(parts[0]), clip),
                         clip_scale(tiny_norm(parts[1]), clip)};
@@ -367,12 +372,12 @@ TEST(exercise_3,
     gpt2_free(whole);
 }
 
-/* `steps` updates on the five rows, counting t from `first`. */
+/* `steps` updates on the five sequences, counting t from `first`. */
 static void train_on(GPT2 *model, int first, int steps) {
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real losses[FIVE];
     for (int t = first; t < first + steps; t++) {
-        tiny_unit(model, losses, &batch, 0, 5, 1.0 / FIVE, false);
+        tiny_micro_batch(model, losses, &batch, 0, 5, 1.0 / FIVE, false);
         adamw_now(model, &course_adamw, t);
     }
 }

@@ -30,7 +30,7 @@ refuses 1 "cannot create" "a directory that is none" "$program" convert $hf "$di
 
 # ---- verify
 says() { out verify "$1" && grep -F -- "$2" "$dir/out"; }
-check "verify knows a Hugging Face directory" says $hf "safetensors, F32): 2 layers, 4 heads, 32 channels, rows of 24, vocabulary 97"
+check "verify knows a Hugging Face directory" says $hf "safetensors, F32): 2 layers, 4 heads, 32 channels, sequences of 24, vocabulary 97"
 check "... an llm.c model" says $bin/model_bf16.bin "llm.c model, version 5"
 check "... a checkpoint" says "$last" "a whole checkpoint after 60 updates on"
 check "... a run" says "$dir/run" "step_00000030: a whole checkpoint"
@@ -87,7 +87,7 @@ check "the validation loss that training logged" out eval --model "$dir/run" --d
 check "... again" near "$(loss)" "$want"
 check "another batch size" out eval --model "$last" --data "$dir/text" --val-fraction 0.1 --batch 3
 check "... the same loss" near "$(loss)" "$want"
-check "shorter rows" out eval --model "$last" --data "$dir/text" --seq-len 8
+check "shorter sequences" out eval --model "$last" --data "$dir/text" --seq-len 8
 if has_ranks; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     check "two ranks" sh -c "mpirun --oversubscribe -np 2 '$program' eval --model '$last' --data '$dir/text' --val-fraction 0.1 >'$dir/out'"
@@ -96,13 +96,13 @@ else
     skip "no Open MPI"
 fi
 refuses 2 "read as bytes" "text for a model whose tokens are no bytes" "$program" eval --model $hf --data README.md
-refuses 2 "at most 24" "rows longer than the model's" "$program" eval --model $hf --data README.md --seq-len 25
+refuses 2 "at most 24" "sequences longer than the model's" "$program" eval --model $hf --data README.md --seq-len 25
 
 # ---- train from weights
 check "training starts from weights" "$program" $shape --model "$last" --seq-len 16 --steps 2 --total-batch 128 --batch 4 --out "$dir/tuned"
 first=$(sed -n 's/.*"event":"val","step":0,"loss":\([0-9.]*\).*/\1/p' "$dir/tuned/metrics.jsonl")
 check "... with their loss" near "$first" "$want"
-check "... of shorter rows" "$program" --model "$last" --seq-len 8 --data "$dir/text" --steps 2 --total-batch 64 --log-every 0 --out "$dir/shorter"
+check "... of shorter sequences" "$program" --model "$last" --seq-len 8 --data "$dir/text" --steps 2 --total-batch 64 --log-every 0 --out "$dir/shorter"
 refuses 2 "the weights to start from have 1" "another shape than the weights'" "$program" --model "$last" --layers 2 --data "$dir/text"
 refuses 2 "neither a shape" "a model that is neither shape nor file" "$program" --model "$dir/nowhere"
 refuses 2 "read as bytes" "text for a model whose tokens are no bytes" "$program" --model $hf --data "$dir/text"

@@ -80,7 +80,7 @@ if [ -n "$(nm "$build/train_gpt2emu_fp32" | grep ' MPI_Init')" ] && command -v m
     launcher=$ranks
     check "FP32 on 2 ranks, sums in float" run train_gpt2emu_fp32 two --steps 20 --no-exact $speaks
     check "... has the losses of one to 1e-5" near 1e-5 fp32 two
-    check "2 ranks for 3 steps in units of one row" run train_gpt2emu_fp32 two-forward --steps 3 --batch 1 --no-exact
+    check "2 ranks for 3 steps in micro-batches of one sequence" run train_gpt2emu_fp32 two-forward --steps 3 --batch 1 --no-exact
     for order in reversed random:3; do
         export EMULATOR_ORDER=$order
         check "... with everything $order" run train_gpt2emu_fp32 two-$order --steps 3 --batch 1 --no-exact

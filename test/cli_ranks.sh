@@ -6,7 +6,7 @@ alone=$build/train_gpt2_alone # built without MPI
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # containers run as root
 export OMP_WAIT_POLICY=passive                                   # more threads than cores
 shape="--layers 1 --heads 2 --channels 32 --seq-len 16 --val-every 0 --sample-every 0 --log-every 0 --warmup 2"
-head -c 400 README.md >"$dir/text" # 399 targets: 24 rows of 16 and one of 15
+head -c 400 README.md >"$dir/text" # 399 targets: 24 sequences of 16 and one of 15
 
 # ranks R ARGUMENTS...: trains over R ranks (more than there are cores will do).
 ranks() {
@@ -31,14 +31,14 @@ near() { [ -n "$1" ] && awk "BEGIN { d = $1 - ($2); if (d < 0) d = -d; exit !(d 
 # ---- planning needs no ranks
 plan() { "$program" plan "$@" >"$dir/plan" 2>&1; }
 check "exercise 1 of chapter 27: B 8, T 256, R 4, K 16" plan --batch 8 --seq-len 256 --ranks 4 --micro-steps 16
-check "... is 131,072 tokens an update" grep -q '^update  *131,072 tokens = 512 rows of 256' "$dir/plan"
-check "... in 16 units on every rank" grep -q 'every rank takes 16 units' "$dir/plan"
-check "5 units on 3 ranks" plan --batch 2 --seq-len 16 --total-batch 160 --ranks 3
-check "... are 2, 2 and 1, and it says so" grep -q '2 of the ranks take 2 units, the others 1' "$dir/plan"
+check "... is 131,072 tokens an update" grep -q '^update  *131,072 tokens = 512 sequences of 256' "$dir/plan"
+check "... in 16 micro-batches on every rank" grep -q 'every rank takes 16 micro-batches' "$dir/plan"
+check "5 micro-batches on 3 ranks" plan --batch 2 --seq-len 16 --total-batch 160 --ranks 3
+check "... are 2, 2 and 1, and it says so" grep -q '2 of the ranks take 2 micro-batches, the others 1' "$dir/plan"
 check "the chapter's learning rates" plan --seq-len 16 --total-batch 16 --lr 6e-4 --warmup 10 --steps 100
 check "... 6e-5 at step 0, the peak at 9 and 10, half-way 3.3e-4, the floor after the last" grep -q \
     'step 0 6e-05, step 9 0.0006, step 10 0.0006, step 55 0.00033, step 99 6.016[0-9]*e-05, step 100 6e-05' "$dir/plan"
-refuses 2 "112 and 128" "a total of 120 tokens in rows of 16 names its neighbours" "$program" plan --seq-len 16 --total-batch 120 --ranks 2
+refuses 2 "112 and 128" "a total of 120 tokens in sequences of 16 names its neighbours" "$program" plan --seq-len 16 --total-batch 120 --ranks 2
 refuses 2 "mpirun" "--ranks without plan" "$program" $shape --ranks 2
 
 # ---- a build without MPI
@@ -54,7 +54,7 @@ check "mpirun -np 2 of a build without MPI exits with 2" test $? -eq 2
 check "... says one line" test "$(grep -c '^train_gpt2: .*built without MPI' "$dir/job")" -eq 1
 check "... and does not train" test ! -e "$dir/alone"
 
-# ---- the same update: 11 rows, shuffled, across the ends of epochs, in units that divide nothing
+# ---- the same update: 11 sequences, shuffled, across the ends of epochs, in micro-batches that divide nothing
 last=step_00000006
 split="--data $dir/text --val-fraction 0 --total-batch 176 --steps 6"
 for B in 1 3 4; do
@@ -71,8 +71,8 @@ for B in 1 3 4; do
 done
 run repeat 3 $split --batch 3 --threads 1 --no-exact
 check "with --no-exact a split repeats bit for bit" identical plain3.3 repeat
-check "every update saw other rows" test "$(field plain1.1 data | sort -u | wc -l)" -eq 6
-check "the epoch's short row is one target short" test "$(field plain1.1 tokens | sort -u | tr '\n' ' ')" = "175 176 "
+check "every update saw other sequences" test "$(field plain1.1 data | sort -u | wc -l)" -eq 6
+check "the epoch's short sequence is one target short" test "$(field plain1.1 tokens | sort -u | tr '\n' ' ')" = "175 176 "
 run seed 1 $split --batch 1 --threads 1 --seed 7
 run longer 1 $split --batch 1 --threads 1 --no-exact --steps 7 --decay-steps 6
 says() { # TEXT RUN RUN: compare_runs finds a difference and says so
@@ -86,7 +86,7 @@ check "... and a run that goes on longer" says 'plain1.1/metrics.jsonl ends afte
 check "a run is the same as itself" compare "$dir/seed" "$dir/seed"
 run many 9 --data "$dir/text" --val-fraction 0 --total-batch 48 --steps 2 --batch 1 --threads 1
 run few 1 --data "$dir/text" --val-fraction 0 --total-batch 48 --steps 2 --batch 1 --threads 1
-check "9 ranks for 3 rows: six only take part in the sums" compare -t 1e-5 "$dir/few" "$dir/many"
+check "9 ranks for 3 sequences: six only take part in the sums" compare -t 1e-5 "$dir/few" "$dir/many"
 last=step_00000002
 run val1 1 --data README.md --total-batch 160 --steps 2 --val-every 1 --batch 3
 run val3 3 --data README.md --total-batch 160 --steps 2 --val-every 1 --batch 3
@@ -94,14 +94,14 @@ check "validation over 3 ranks has the same bits" identical val1 val3
 
 # ---- exercise 2 of chapter 27: two ranks with 8 and 4 valid tokens weigh 2/3 and 1/3
 eight="--seq-len 8 --batch 1 --no-shuffle --val-fraction 0 --steps 1 --threads 1"
-head -c 13 README.md >"$dir/both"        # 12 targets: a row of 8 and one of 4
-head -c 9 README.md >"$dir/first"        # the row of 8 alone
-tail -c 5 "$dir/both" >"$dir/second"     # the row of 4 alone
+head -c 13 README.md >"$dir/both"        # 12 targets: a sequence of 8 and one of 4
+head -c 9 README.md >"$dir/first"        # the sequence of 8 alone
+tail -c 5 "$dir/both" >"$dir/second"     # the sequence of 4 alone
 run run_both 2 $eight --data "$dir/both" --total-batch 16
 run run_first 1 $eight --data "$dir/first" --total-batch 8
 run run_second 1 $eight --data "$dir/second" --total-batch 8
 l8=$(field run_first loss) l4=$(field run_second loss)
-check "both rows have a loss of their own" test "${l8:-0}" != "${l4:-0}"
+check "both sequences have a loss of their own" test "${l8:-0}" != "${l4:-0}"
 check "the update has 12 tokens" test "$(field run_both tokens)" -eq 12
 check "its loss is 2/3 of one rank's mean and 1/3 of the other's" near "$(field run_both loss)" "2 * $l8 / 3 + $l4 / 3" 1e-6
 check "... and not their plain mean" sh -c "! awk 'BEGIN { d = $(field run_both loss) - ($l8 + $l4) / 2; exit !(d * d < 1e-10) }'"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # cli_resume.sh: a run that is stopped or killed and resumed, on another number of ranks if need be, is the
-# same run: weights, moments and records, byte for byte but for times. Needs Open MPI for the rows on ranks;
+# same run: weights, moments and records, byte for byte but for times. Needs Open MPI for the sequences on ranks;
 # without it these are skipped, and counted as one. SOAK=1 kills 1,000 times instead of 50 (make soak).
 . test/cli.sh
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # containers run as root
 export OMP_WAIT_POLICY=passive                                   # more threads than cores
-head -c 700 README.md >"$dir/text" # an epoch of 630 training bytes: 40 rows, so updates of 3 cross its edge
+head -c 700 README.md >"$dir/text" # an epoch of 630 training bytes: 40 sequences, so updates of 3 cross its edge
 shape="--layers 1 --heads 2 --channels 16 --seq-len 16 --data $dir/text --log-every 0 --threads 1"
 base="$shape --batch 2 --total-batch 48 --warmup 2 --val-every 5 --sample-every 5 --sample-tokens 8"
 
@@ -99,7 +99,7 @@ refuses 2 "the weights to start from have 1" "--layers" "$program" --out "$dir/c
 refuses 2 "--data (as it is now) makes another run" "--data" "$program" --out "$dir/cut" --resume must --steps 30 --data README.md
 check "--force goes on all the same" resume cut --steps 24 --lr 0.5 --data README.md --force
 check "... loudly" said cut "--lr is 0.5 from here on, and was 0.001: another run (--force)"
-check "... and with shorter rows" resume cut --steps 25 --seq-len 8 --force
+check "... and with shorter sequences" resume cut --steps 25 --seq-len 8 --force
 
 # ---- damaged checkpoints
 flip() { # FILE: one bit in its middle

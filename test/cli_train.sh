@@ -48,16 +48,16 @@ check "another seed is another run" different base other
 # ---- the same update, however it is cut
 for batch in 1 3 7 10; do
     train batch$batch --data $text --steps 8 --batch $batch
-    check "units of $batch rows serve the same rows" test "$(field batch$batch data)" = "$(field base data)"
-    check "units of $batch rows give the same loss" near "$(last_loss batch$batch)" "$(last_loss base)" 1e-5
-    check "units of $batch rows give the same norm" near "$(field batch$batch norm | tail -n 1)" "$(field base norm | tail -n 1)" 1e-4
+    check "micro-batches of $batch sequences serve the same sequences" test "$(field batch$batch data)" = "$(field base data)"
+    check "micro-batches of $batch sequences give the same loss" near "$(last_loss batch$batch)" "$(last_loss base)" 1e-5
+    check "micro-batches of $batch sequences give the same norm" near "$(field batch$batch norm | tail -n 1)" "$(field base norm | tail -n 1)" 1e-4
 done
 
 # ---- the same tokens in any file
 for kind in llmc npy npy4 raw; do
     $make_data $kind $text "$dir/tokens_$kind.$([ $kind = llmc ] || [ $kind = raw ] && echo bin || echo npy)"
     train $kind --data "$dir"/tokens_$kind.* --steps 8
-    check "the same tokens as $kind give the same rows and losses" same base $kind
+    check "the same tokens as $kind give the same sequences and losses" same base $kind
 done
 head -c 3000 $text >"$dir/part1.txt" && tail -c +3001 $text >"$dir/part2.txt"
 train parts --data "$dir/part1.txt" --data "$dir/part2.txt" --steps 8
@@ -65,19 +65,19 @@ check "a text in two files is the same stream" same base parts
 train glob --data "$dir/part*.txt" --steps 8
 check "a glob finds them in name order" same base glob
 
-# ---- ragged ends: an epoch of 129 tokens is 8 rows of 16
+# ---- ragged ends: an epoch of 129 tokens is 8 sequences of 16
 head -c 129 $text >"$dir/exact.txt"
-head -c 139 $text >"$dir/ragged.txt" # 138 targets: 8 rows and one of 10
+head -c 139 $text >"$dir/ragged.txt" # 138 targets: 8 sequences and one of 10
 train ragged --data "$dir/ragged.txt" --val-fraction 0 --steps 9 --total-batch 16 --batch 1 --no-shuffle
-check "a short last row is served with its own weight" test "$(field ragged tokens | tail -n 1)" = 10
+check "a short last sequence is served with its own weight" test "$(field ragged tokens | tail -n 1)" = 10
 check "the others are whole" test "$(field ragged tokens | head -n 8 | sort -u)" = 16
 train ragged10 --data "$dir/ragged.txt" --val-fraction 0 --steps 4 --batch 4
 train ragged3 --data "$dir/ragged.txt" --val-fraction 0 --steps 4 --batch 3
-check "updates across epoch edges see the same rows" test "$(field ragged10 data)" = "$(field ragged3 data)"
+check "updates across epoch edges see the same sequences" test "$(field ragged10 data)" = "$(field ragged3 data)"
 check "... the same tokens" test "$(field ragged10 tokens)" = "$(field ragged3 tokens)"
 check "... and learn the same" near "$(last_loss ragged10)" "$(last_loss ragged3)" 1e-5
 train epoch --data "$dir/exact.txt" --val-fraction 0 --epochs 2 --total-batch 64
-check "--epochs 2 of 8 rows at 4 rows an update are 4 updates" test "$(field epoch step | wc -l)" -eq 4
+check "--epochs 2 of 8 sequences at 4 sequences an update are 4 updates" test "$(field epoch step | wc -l)" -eq 4
 
 # ---- validation
 train val --data $text --steps 4 --val-every 2
@@ -106,7 +106,7 @@ check "step 12 is half-way" near "$(rate 12)" 3.3e-4 1e-12
 check "step 19, the last, is near the floor but above" less 6e-5 "$(rate 19)"
 
 # ---- refusals
-refuses 2 "63" "a total that is no whole number of rows names its neighbours" "$program" $short --data $text --total-batch 63 --out "$dir/r"
+refuses 2 "63" "a total that is no whole number of sequences names its neighbours" "$program" $short --data $text --total-batch 63 --out "$dir/r"
 refuses 2 "48 and 64" "... both" "$program" $short --data $text --total-batch 63 --out "$dir/r"
 refuses 2 "total-batch" "a total of 0" "$program" $short --data $text --total-batch 0 --out "$dir/r"
 refuses 2 "total-batch" "a negative total" "$program" $short --data $text --total-batch -1 --out "$dir/r"

@@ -29,7 +29,7 @@ TEST(central_differences, "every gradient tensor agrees with central differences
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", TINY_ROWS);
     real *losses = fresh(TINY_ROWS * TINY_T);
-    tiny_unit(model, losses, &batch, 0, TINY_ROWS, 1.0 / (TINY_ROWS * TINY_T), false);
+    tiny_micro_batch(model, losses, &batch, 0, TINY_ROWS, 1.0 / (TINY_ROWS * TINY_T), false);
     double worst = 0;
     for (int i = 0; i < model->table.count; i++) {
         const Tensor *t = &model->table.tensors[i];

@@ -8,7 +8,7 @@ static void check_five(bool recompute) {
     GPT2 *model = tiny_new(recompute);
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real *losses = fresh(N), *logits = fresh(TINY_T * TINY_VOCAB);
-    tiny_unit(model, losses, &batch, 0, 5, 1.0 / N, false);
+    tiny_micro_batch(model, losses, &batch, 0, 5, 1.0 / N, false);
     expect_tensor(e, "losses", losses, N, MODEL_LOSS, 1);
     tiny_expect(e, model, model->grads, MODEL_GRADIENT);
     linear_forward(logits, model->lnf, model->wte.w, NULL, NULL, TINY_T, TINY_CHANNELS, TINY_VOCAB);
@@ -24,13 +24,15 @@ static void check_five(bool recompute) {
     expect_close(e);
 }
 
-TEST(gpt2_five_rows, "logits, losses and all 28 gradients of five rows") { check_five(false); }
+TEST(gpt2_five_sequences, "logits, losses and all 28 gradients of five sequences") {
+    check_five(false);
+}
 
-TEST(gpt2_five_rows_recomputed, "the same when backward runs each block's forward again") {
+TEST(gpt2_five_sequences_recomputed, "the same when backward runs each block's forward again") {
     check_five(true);
 }
 
-TEST(gpt2_ignored_targets, "ignored targets weigh nothing, a whole ignored row neither") {
+TEST(gpt2_ignored_targets, "ignored targets weigh nothing, a whole ignored sequence neither") {
     enum { N = 3 * TINY_T };
     Expectations *e = expect_open("gpt2_ignored");
     GPT2 *model = tiny_new(false);
@@ -43,7 +45,7 @@ TEST(gpt2_ignored_targets, "ignored targets weigh nothing, a whole ignored row n
     CHECK(valid == recorded, "%d valid targets; %g were recorded", valid, recorded);
 
     real *losses = fresh(N);
-    tiny_unit(model, losses, &batch, 0, 3, 1.0 / valid, false);
+    tiny_micro_batch(model, losses, &batch, 0, 3, 1.0 / valid, false);
     expect_tensor(e, "losses", losses, N, MODEL_LOSS, 1);
     tiny_expect(e, model, model->grads, MODEL_GRADIENT);
     release_fresh();
@@ -51,7 +53,7 @@ TEST(gpt2_ignored_targets, "ignored targets weigh nothing, a whole ignored row n
     expect_close(e);
 }
 
-TEST(gpt2_token_by_token, "generation from the cache gives the logits of whole rows") {
+TEST(gpt2_token_by_token, "generation from the cache gives the logits of whole sequences") {
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     Expectations *e = expect_open("gpt2_five");
@@ -115,7 +117,7 @@ TEST(gpt2_threads, "one thread and three give the same bits") {
         real *losses = fresh(5 * TINY_T);
         omp_set_num_threads(i ? 3 : 1);
         models[i] = tiny_new(false);
-        tiny_unit(models[i], losses, &batch, 0, 5, 0.01, false);
+        tiny_micro_batch(models[i], losses, &batch, 0, 5, 0.01, false);
     }
     omp_set_num_threads(threads);
     for (int i = 0; i < models[0]->table.count; i++) {

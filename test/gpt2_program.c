@@ -1,6 +1,6 @@
-/* gpt2_program.c: the program itself. ./train_gpt2 is run, in float and in units that do not divide its
+/* gpt2_program.c: the program itself. ./train_gpt2 is run, in float and in micro-batches that do not divide its
  * update, and each record it logs is compared with the update law done here the plain way: in double, all
- * rows at once. So nothing of the loop can be wrong and the mathematics right. */
+ * sequences at once. So nothing of the loop can be wrong and the mathematics right. */
 #include "expect.h"
 
 #include "../llmc/data/sequences.h"
@@ -14,7 +14,7 @@ enum {
     STEPS = 7,
     BYTES = 139,
     VOCAB = 256
-}; // 8 rows of 16 targets and one of 10
+}; // 8 sequences of 16 targets and one of 10
 static const Config shape = {.layers = 2, .heads = 2, .channels = 12, .seq_len = T, .vocab = VOCAB};
 static const Schedule schedule = {
     .kind = SCHEDULE_COSINE, .max = 0.02, .min = 0.002, .warmup = 2, .end = STEPS};
@@ -87,28 +87,29 @@ static FILE *open_metrics(const char *name) {
 // ---------------------------------------------------------------------------------------------
 // The update law, the plain way
 
-/* `count` rows of the endless order, from `position`, and their hash and valid targets. */
+/* `count` sequences of the endless order, from `position`, and their hash and valid targets. */
 typedef struct {
     Id ids[16 * T], targets[16 * T];
     uint64_t data;
     int valid;
 } Load;
 
-/* Row j of the text: T tokens and the T that follow each, as far as there are any. */
-static void read_row(const unsigned char *text, uint64_t j, Id *ids, Id *targets) {
+/* Sequence j of the text: T tokens and the T that follow each, as far as there are any. */
+static void read_sequence(const unsigned char *text, uint64_t j, Id *ids, Id *targets) {
     for (uint64_t i = 0, at = j * T; i < T; i++, at++) {
         ids[i] = at < BYTES ? text[at] : 0;
         targets[i] = at + 1 < BYTES ? text[at + 1] : -1;
     }
 }
 
-static Load load(const Rows *rows, const unsigned char *text, uint64_t position, int count) {
+static Load load(const Sequences *sequences, const unsigned char *text, uint64_t position,
+                 int count) {
     Load l = {.data = 0};
     Id unused[2 * T];
     for (int b = 0; b < count; b++) {
-        uint64_t j = rows_at(rows, position + (uint64_t)b);
-        l.data += rows_read(rows, j, unused, unused + T);
-        read_row(text, j, l.ids + b * T, l.targets + b * T);
+        uint64_t j = sequences_at(sequences, position + (uint64_t)b);
+        l.data += sequences_read(sequences, j, unused, unused + T);
+        read_sequence(text, j, l.ids + b * T, l.targets + b * T);
     }
     for (int i = 0; i < count * T; i++) l.valid += l.targets[i] >= 0;
     return l;
@@ -133,10 +134,10 @@ static double norm(const GPT2 *model) {
 }
 
 /* Returns whether the update was clipped. */
-static bool check_update(GPT2 *model, const Rows *rows, const unsigned char *text, int step,
-                         const char *record) {
+static bool check_update(GPT2 *model, const Sequences *sequences, const unsigned char *text,
+                         int step, const char *record) {
     real losses[ROWS * T];
-    Load l = load(rows, text, (uint64_t)step * ROWS, ROWS);
+    Load l = load(sequences, text, (uint64_t)step * ROWS, ROWS);
     gpt2_forward(model, l.ids, ROWS, T);
     gpt2_backward(model, losses, l.ids, l.targets, ROWS, T, 1.0 / l.valid, false, NULL, NULL);
     double loss = mean(losses, &l, ROWS), size = norm(model), rate = schedule_rate(&schedule, step);
@@ -144,7 +145,7 @@ static bool check_update(GPT2 *model, const Rows *rows, const unsigned char *tex
     adamw_update(model->params, NULL, model->m, model->v, model->grads, model->table.spans,
                  model->table.count, &scalars);
     CHECK(strstr(record, named("\"data\":\"%016llx\"", (unsigned long long)l.data)),
-          "other rows: %s", record);
+          "other sequences: %s", record);
     CHECK_NEAR(field(record, "step"), step, 0);
     CHECK_NEAR(field(record, "tokens"), l.valid, 0);
     CHECK_NEAR(field(record, "lr"), rate, 1e-17);
@@ -153,10 +154,10 @@ static bool check_update(GPT2 *model, const Rows *rows, const unsigned char *tex
     return size > optimizer.clip;
 }
 
-static void check_validation(GPT2 *model, const Rows *rows, const unsigned char *text, int step,
-                             const char *record) {
+static void check_validation(GPT2 *model, const Sequences *sequences, const unsigned char *text,
+                             int step, const char *record) {
     real losses[9 * T];
-    Load l = load(rows, text, 0, 9);
+    Load l = load(sequences, text, 0, 9);
     for (int first = 0; first < 9; first += ROWS) {
         int count = first ? 4 : ROWS;
         gpt2_forward(model, l.ids + first * T, count, T);
@@ -168,7 +169,8 @@ static void check_validation(GPT2 *model, const Rows *rows, const unsigned char 
 }
 
 static void check_run(const char *name, const Stream *stream, const unsigned char *text) {
-    Rows rows = rows_new(stream, T, 42, true), in_order = rows_new(stream, T, 42, false);
+    Sequences sequences = sequences_new(stream, T, 42, true),
+              in_order = sequences_new(stream, T, 42, false);
     GPT2 *model = gpt2_new(&shape, ROWS, false, true);
     gpt2_init(model, 42);
     FILE *updates = open_metrics(name), *validations = open_metrics(name);
@@ -179,7 +181,7 @@ static void check_run(const char *name, const Stream *stream, const unsigned cha
         if (record) check_validation(model, &in_order, text, step, record);
         record = next_record(updates, "train");
         CHECK(record, "%s: no record of step %d", name, step);
-        if (record) clipped += check_update(model, &rows, text, step, record);
+        if (record) clipped += check_update(model, &sequences, text, step, record);
     }
     CHECK(clipped > 0 && clipped < STEPS, "%d of %d updates were clipped", clipped, STEPS);
     const char *last = next_record(validations, "val");
@@ -209,10 +211,11 @@ static void check_splits(const Split *splits, size_t count) {
     if (system(named("rm -rf %s", directory)) != 0) abort();
 }
 
-TEST(program, "./train_gpt2 logs, update by update, what the update law says: rows, tokens, rate, "
-              "loss, norm") {
-    static const Split splits[] = {{"units_of_2", "", "--batch 2 --no-exact"},
-                                   {"one_unit", "", "--batch 5 --no-exact"},
+TEST(program,
+     "./train_gpt2 logs, update by update, what the update law says: sequences, tokens, rate, "
+     "loss, norm") {
+    static const Split splits[] = {{"micro_batches_of_2", "", "--batch 2 --no-exact"},
+                                   {"one_micro_batch", "", "--batch 5 --no-exact"},
                                    {"exact", "", "--batch 2 --exact"},
                                    {"recompute", "", "--batch 3 --recompute --no-exact"}};
     check_splits(splits, sizeof splits / sizeof splits[0]);
@@ -222,7 +225,8 @@ TEST(program, "./train_gpt2 logs, update by update, what the update law says: ro
     "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0 "        \
     "mpirun --oversubscribe -np "
 
-TEST(program_over_ranks, "the same over 2 ranks, one with a unit more, or with none at all") {
+TEST(program_over_ranks,
+     "the same over 2 ranks, one with a micro-batch more, or with none at all") {
 #ifdef USE_MPI
     static const Split splits[] = {{"two_and_one", RANKS "2", "--batch 2 --no-exact"},
                                    {"one_and_none", RANKS "2", "--batch 5 --no-exact"},

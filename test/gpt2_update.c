@@ -45,7 +45,7 @@ TEST(clip_pairs,
     GPT2 *model = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 5);
     real *losses = fresh(5 * TINY_T), *clipped = fresh(TINY_CHANNELS);
-    tiny_unit(model, losses, &batch, 0, 5, 1.0 / (5 * TINY_T), false);
+    tiny_micro_batch(model, losses, &batch, 0, 5, 1.0 / (5 * TINY_T), false);
     double norm = tiny_norm(model), thresholds[2] = {0.25, 64};
     for (int below = 0; below < 2; below++) {
         const char *name = below ? "model_below" : "model_above";
@@ -189,8 +189,8 @@ TEST(schedules, "rates at every boundary of the four schedules, and far beyond")
 // ---------------------------------------------------------------------------------------------
 // Whole updates
 
-TEST(training,
-     "six updates of the tiny GPT in units of 2 and 3 rows: losses, norms, rates, weights") {
+TEST(training, "six updates of the tiny GPT in micro-batches of 2 and 3 sequences: losses, norms, "
+               "rates, weights") {
     enum { UPDATES = 6, N = 5 * TINY_T };
     Expectations *e = expect_open("training");
     GPT2 *model = tiny_new(false);
@@ -201,8 +201,8 @@ TEST(training,
     for (int step = 0; step < UPDATES; step++) {
         TinyBatch batch = tiny_batch(named("training.rows.%d", step), 5);
         real losses[N];
-        tiny_unit(model, losses, &batch, 0, 2, 1.0 / N, false);
-        tiny_unit(model, losses, &batch, 2, 3, 1.0 / N, true);
+        tiny_micro_batch(model, losses, &batch, 0, 2, 1.0 / N, false);
+        tiny_micro_batch(model, losses, &batch, 2, 3, 1.0 / N, true);
         for (int i = 0; i < N; i++) means[step] += losses[i] / (double)N;
         norms[step] = tiny_norm(model);
         rates[step] = schedule_rate(&schedule, step);

@@ -50,7 +50,7 @@ static GPT2 *load(const char *path, int rows) {
 /* The mean loss of a line's batch, and gradients of it. */
 static double backward(GPT2 *model, const Json *line) {
     Id ids[MOST], targets[MOST];
-    Stat losses[MOST];
+    RowStat losses[MOST];
     int count, B = read_rows(json_member(line, "inputs"), ids, &count);
     read_rows(json_member(line, "targets"), targets, &count);
     gpt2_forward(model, ids, B, count / B);
@@ -131,8 +131,8 @@ TEST(greedy, "the greedy continuation, token by token") {
     Id ids[MOST], *at = ids;
     for (const Json *id = prompt->first; id; id = id->next) *at++ = (Id)id->integer;
     Sampling sampling = {.temperature = 0};
-    sample_generate(model, ids, (int)prompt->count, (int64_t)(greedy->count - prompt->count),
-                    &sampling, add_token, &at);
+    generate(model, ids, (int)prompt->count, (int64_t)(greedy->count - prompt->count), &sampling,
+             add_token, &at);
     int i = 0;
     for (const Json *id = greedy->first; id; id = id->next, i++)
         CHECK(ids[i] == id->integer, "token %d is %d, not %d", i, (int)ids[i], (int)id->integer);

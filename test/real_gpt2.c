@@ -10,10 +10,10 @@
 enum { B = 3, T = 13 };
 static const Config shape = {.layers = 3, .heads = 3, .channels = 24, .seq_len = T, .vocab = 77};
 
-/* Tokens and targets of a unit, the same each time. */
+/* Tokens and targets of a micro-batch, the same each time. */
 static Id ids[B * T], targets[B * T];
 
-static void make_rows(void) {
+static void make_sequences(void) {
     for (int i = 0; i < B * T; i++) {
         ids[i] = (i * 31 + i * i * 7) % shape.vocab;
         targets[i] = i % 5 == 4 ? -1 : (i * 17 + 3) % shape.vocab;
@@ -21,7 +21,7 @@ static void make_rows(void) {
 }
 
 static GPT2 *model_new(const Config *config, bool recompute, bool training) {
-    make_rows();
+    make_sequences();
     GPT2 *model = gpt2_new(config, B, recompute, training);
     gpt2_init(model, 42);
     return model;
@@ -29,7 +29,7 @@ static GPT2 *model_new(const Config *config, bool recompute, bool training) {
 
 TEST(recompute_same_bits, "--recompute gives the very gradients and losses that keeping activations gives") {
     GPT2 *keep = model_new(&shape, false, true), *again = model_new(&shape, true, true);
-    Stat losses[2][B * T];
+    RowStat losses[2][B * T];
     GPT2 *models[2] = {keep, again};
     for (int i = 0; i < 2; i++) {
         gpt2_forward(models[i], ids, B, T);
@@ -111,7 +111,7 @@ static void note_bucket(void *context, size_t first, size_t count) {
 TEST(buckets_cover, "backward reports every gradient exactly once, from the last block to the embeddings") {
     GPT2 *model = model_new(&shape, false, true);
     Buckets seen = {model->table.elements, 0};
-    Stat losses[B * T];
+    RowStat losses[B * T];
     gpt2_forward(model, ids, B, T);
     gpt2_backward(model, losses, ids, targets, B, T, 1, false, note_bucket, &seen);
     CHECK(seen.count == shape.layers + 1 && seen.next == 0, "%d buckets", seen.count);
@@ -170,20 +170,20 @@ TEST(generate_lengths, "T-1, T, T+1 and 10 T tokens are generated, repeatably, n
     for (int i = 0; i < 4; i++) {
         Sampling sampling = {.temperature = 1, .seed = 5};
         unsigned first[2] = {0, 0}, second[2] = {0, 0};
-        sample_generate(model, ids, 3, lengths[i], &sampling, count_tokens, first);
-        sample_generate(model, ids, 3, lengths[i], &sampling, count_tokens, second);
+        generate(model, ids, 3, lengths[i], &sampling, count_tokens, first);
+        generate(model, ids, 3, lengths[i], &sampling, count_tokens, second);
         CHECK(first[0] == (unsigned)lengths[i] && second[1] == first[1], "%u tokens", first[0]);
     }
     gpt2_free(model);
 }
 
-TEST(generate_one_position, "a model with rows of one token can speak too") {
+TEST(generate_one_position, "a model with sequences of one token can speak too") {
     Config config = shape;
     config.seq_len = 1;
     GPT2 *model = model_new(&config, false, false);
     Sampling sampling = {.temperature = 1, .seed = 5};
     unsigned seen[2] = {0, 0};
-    sample_generate(model, ids, 1, 7, &sampling, count_tokens, seen);
+    generate(model, ids, 1, 7, &sampling, count_tokens, seen);
     CHECK(seen[0] == 7);
     gpt2_free(model);
 }

@@ -22,9 +22,11 @@ static GPT2 *new_model(const Config *config, float start) {
         for (size_t k = 0; k < t->count; k++) values[k] = start + (float)(t->offset + k) * 1e-3f;
         gpt2_write_weights(model, t, 0, values, t->count);
         for (size_t k = 0; k < t->count; k++) values[k] = -values[k];
-        write_floats(device_at(model->m, OF_STATE, t->offset), OF_STATE, values, t->count);
+        write_floats(device_at(model->m, OF_OPTIMIZER_STATE, t->offset), OF_OPTIMIZER_STATE, values,
+                     t->count);
         for (size_t k = 0; k < t->count; k++) values[k] *= -0.5f;
-        write_floats(device_at(model->v, OF_STATE, t->offset), OF_STATE, values, t->count);
+        write_floats(device_at(model->v, OF_OPTIMIZER_STATE, t->offset), OF_OPTIMIZER_STATE, values,
+                     t->count);
     }
     free(values);
     return model;
@@ -35,7 +37,7 @@ static Settings settings;
 static const TrainerState state = {.step = 7,
                                    .updates = 6,
                                    .skipped = 1,
-                                   .position = 1ULL << 40,
+                                   .sequences_served = 1ULL << 40,
                                    .tokens = 12345,
                                    .seconds = 0.1,
                                    .schedule_end = 20,
@@ -98,7 +100,7 @@ TEST(round_trip, "weights, moments, counters and settings come back as they were
     GPT2 *other = gpt2_new(&shape, 1, false, true);
     Weights *weights = weights_open(path);
     checkpoint_load(path, weights, other);
-    size_t bytes = model->table.elements * element_size(OF_STATE);
+    size_t bytes = model->table.elements * element_size(OF_OPTIMIZER_STATE);
     CHECK(memcmp(other->params, model->params, model->table.elements * element_size(OF_PARAM)) ==
           0);
     CHECK(memcmp(other->m, model->m, bytes) == 0 && memcmp(other->v, model->v, bytes) == 0);
@@ -162,7 +164,7 @@ TEST(shorter_rows,
     gpt2_read_weights(other, wpe, 0, got, 24);
     gpt2_read_weights(model, &model->table.tensors[1], 0, want, 24);
     CHECK(memcmp(got, want, sizeof got) == 0);
-    read_floats(got, device_at(other->m, OF_STATE, wpe->offset), OF_STATE, 24);
+    read_floats(got, device_at(other->m, OF_OPTIMIZER_STATE, wpe->offset), OF_OPTIMIZER_STATE, 24);
     for (int i = 0; i < 24; i++) CHECK(got[i] == -want[i]);
     weights_close(weights);
     gpt2_free(other);

@@ -318,7 +318,7 @@ static void see(void *context, const char *name, const char *value, bool quoted,
 
 static Seen seen_of(const Settings *settings, const char *name) {
     Seen seen = {.name = name};
-    options_each(settings, see, &seen);
+    settings_each(settings, see, &seen);
     return seen;
 }
 
@@ -375,7 +375,7 @@ TEST(round_trip, "the settings written as options are the same settings, to the 
     Settings a =
         PARSE("--model", "gpt2", "--lr", "0.00012345678901234567", "--eps", "3e-9", "--data", "x");
     Line line = {.words = {strdup("train_gpt2")}, .count = 1};
-    options_each(&a, put, &line);
+    settings_each(&a, put, &line);
     Settings b = options_parse(line.count, line.words);
     CHECK(b.lr == a.lr && b.min_lr == a.min_lr && b.eps == a.eps && b.beta2 == a.beta2);
     CHECK(b.steps == a.steps && b.seed == a.seed && b.batch == a.batch && b.warmup == a.warmup);

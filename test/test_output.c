@@ -14,7 +14,7 @@ static void write_directory(const char *name) {
     OutputFile *file = output_open(output, "large");
     output_write(file, large, 1000);
     output_write(file, large + 1000, sizeof large - 1000);
-    FileSum sum = output_close(file);
+    FileChecksum sum = output_close(file);
     file = output_open(output, "sums");
     output_print(file, "%llu %016llx\n", (unsigned long long)sum.bytes,
                  (unsigned long long)sum.sum);
@@ -45,11 +45,11 @@ static bool exists(const char *path) { return access(path, F_OK) == 0; }
 /* Whether `name` holds all that write_directory wrote. */
 static bool is_whole(const char *name) {
     char path[300], want[64];
-    FileSummer summer;
-    file_summer_begin(&summer);
-    file_summer_add(&summer, large, sizeof large);
+    FileChecksummer summer;
+    file_checksum_begin(&summer);
+    file_checksum_add(&summer, large, sizeof large);
     snprintf(want, sizeof want, "%zu %016llx\n", sizeof large,
-             (unsigned long long)file_summer_value(&summer).sum);
+             (unsigned long long)file_checksum_value(&summer).sum);
     snprintf(path, sizeof path, "%s/sums", name);
     if (strcmp(content(path), want) != 0) return false;
     snprintf(path, sizeof path, "%s/large", name);

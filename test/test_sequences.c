@@ -1,4 +1,4 @@
-/* test_sequences.c: which rows an update sees, against a plain array of tokens. */
+/* test_sequences.c: which sequences an update sees, against a plain array of tokens. */
 #include "files.h"
 
 #include "../llmc/base/error.h"
@@ -11,7 +11,7 @@ static Stream *shards_stream(const int *sizes, int shards) {
     int first = 0;
     for (int s = 0; s < shards; s++) {
         char name[32];
-        snprintf(name, sizeof name, "rows_%d.bin", s);
+        snprintf(name, sizeof name, "sequences_%d.bin", s);
         for (int i = 0; i < sizes[s]; i++) tokens[i] = first + i;
         paths[s] = write_llmc(name, tokens, (size_t)sizes[s]);
         first += sizes[s];
@@ -26,53 +26,56 @@ TEST(every_target_once,
     for (int n = 2; n <= 70; n++)
         for (int T = 1; T <= 20; T += T < 9 ? 1 : 5) {
             Stream *stream = index_stream(n);
-            Rows rows = rows_new(stream, T, 42, true);
-            CHECK(rows.rows == (uint64_t)((n - 1 + T - 1) / T) && rows.targets == (uint64_t)n - 1);
+            Sequences sequences = sequences_new(stream, T, 42, true);
+            CHECK(sequences.per_epoch == (uint64_t)((n - 1 + T - 1) / T) &&
+                  sequences.targets == (uint64_t)n - 1);
             int served[70] = {0};
-            for (uint64_t p = 0; p < rows.rows; p++) {
+            for (uint64_t p = 0; p < sequences.per_epoch; p++) {
                 int32_t inputs[20], targets[20];
-                uint64_t j = rows_at(&rows, p);
-                rows_read(&rows, j, inputs, targets);
+                uint64_t j = sequences_at(&sequences, p);
+                sequences_read(&sequences, j, inputs, targets);
                 int valid = 0;
                 for (int i = 0; i < T; i++) {
                     if (targets[i] < 0) continue;
                     CHECK(targets[i] == inputs[i] + 1 && inputs[i] == (int)j * T + i);
                     served[targets[i]]++, valid++;
                 }
-                CHECK(valid == rows_valid(&rows, j));
+                CHECK(valid == sequences_valid(&sequences, j));
             }
             for (int i = 0; i < n; i++) CHECK(served[i] == (i > 0), "n=%d T=%d target %d", n, T, i);
             stream_close(stream);
         }
 }
 
-TEST(short_last_row,
-     "the last row keeps the stream's end: missing targets are -1, missing inputs 0") {
+TEST(short_last_sequence,
+     "the last sequence keeps the stream's end: missing targets are -1, missing inputs 0") {
     Stream *stream = index_stream(8);
-    Rows rows = rows_new(stream, 5, 0, false);
+    Sequences sequences = sequences_new(stream, 5, 0, false);
     int32_t inputs[5], targets[5];
-    CHECK(rows.rows == 2 && rows_valid(&rows, 0) == 5 && rows_valid(&rows, 1) == 2);
-    rows_read(&rows, 0, inputs, targets);
+    CHECK(sequences.per_epoch == 2 && sequences_valid(&sequences, 0) == 5 &&
+          sequences_valid(&sequences, 1) == 2);
+    sequences_read(&sequences, 0, inputs, targets);
     CHECK(memcmp(inputs, (int32_t[]){0, 1, 2, 3, 4}, sizeof inputs) == 0);
     CHECK(memcmp(targets, (int32_t[]){1, 2, 3, 4, 5}, sizeof targets) == 0);
-    rows_read(&rows, 1, inputs, targets);
+    sequences_read(&sequences, 1, inputs, targets);
     CHECK(memcmp(inputs, (int32_t[]){5, 6, 7, 0, 0}, sizeof inputs) == 0);
     CHECK(memcmp(targets, (int32_t[]){6, 7, -1, -1, -1}, sizeof targets) == 0);
     stream_close(stream);
 }
 
 TEST(shard_edges,
-     "rows run across shard ends: shards of 100 + 10, 200 + 200, 3 of 100 are one array") {
+     "sequences run across shard ends: shards of 100 + 10, 200 + 200, 3 of 100 are one array") {
     const int cases[3][3] = {{100, 10, 0}, {200, 200, 0}, {100, 100, 100}};
     for (int c = 0; c < 3; c++) {
         int shards = cases[c][2] ? 3 : 2, n = cases[c][0] + cases[c][1] + cases[c][2];
         Stream *stream = shards_stream(cases[c], shards);
-        Rows rows = rows_new(stream, 8, 0, false);
-        CHECK(stream_length(stream) == (uint64_t)n && rows.rows == (uint64_t)(n - 1 + 7) / 8);
-        CHECK(rows_valid_total(&rows, 0, rows.rows) == (uint64_t)n - 1);
-        for (uint64_t j = 0; j < rows.rows; j++) {
+        Sequences sequences = sequences_new(stream, 8, 0, false);
+        CHECK(stream_length(stream) == (uint64_t)n &&
+              sequences.per_epoch == (uint64_t)(n - 1 + 7) / 8);
+        CHECK(sequences_valid_total(&sequences, 0, sequences.per_epoch) == (uint64_t)n - 1);
+        for (uint64_t j = 0; j < sequences.per_epoch; j++) {
             int32_t inputs[8], targets[8];
-            rows_read(&rows, j, inputs, targets);
+            sequences_read(&sequences, j, inputs, targets);
             for (int i = 0; i < 8; i++) {
                 int at = (int)j * 8 + i;
                 CHECK(inputs[i] == (at < n ? at : 0) && targets[i] == (at + 1 < n ? at + 1 : -1));
@@ -87,28 +90,29 @@ TEST(small_sets,
     const int sizes[3] = {64, 65, 2}, counts[3] = {8, 8, 1};
     for (int i = 0; i < 3; i++) {
         Stream *stream = index_stream(sizes[i]);
-        Rows rows = rows_new(stream, 8, 0, false);
-        CHECK(rows.rows == (uint64_t)counts[i]);
-        CHECK(rows_valid_total(&rows, 0, rows.rows) == (uint64_t)sizes[i] - 1);
+        Sequences sequences = sequences_new(stream, 8, 0, false);
+        CHECK(sequences.per_epoch == (uint64_t)counts[i]);
+        CHECK(sequences_valid_total(&sequences, 0, sequences.per_epoch) == (uint64_t)sizes[i] - 1);
         stream_close(stream);
     }
     Stream *stream = index_stream(1);
-    CHECK_FATAL(EXIT_INPUT, "rows_0.bin: tokens are 1, but 2 or more",
-                rows_new(stream, 8, 0, false));
+    CHECK_FATAL(EXIT_INPUT, "sequences_0.bin: tokens are 1, but 2 or more",
+                sequences_new(stream, 8, 0, false));
     stream_close(stream);
 }
 
 TEST(epochs, "epochs follow without a seam; each is a permutation of its own, repeatable by seed") {
     Stream *stream = index_stream(401);
-    Rows rows = rows_new(stream, 4, 7, true), again = rows_new(stream, 4, 7, true);
-    Rows other = rows_new(stream, 4, 8, true);
+    Sequences sequences = sequences_new(stream, 4, 7, true),
+              again = sequences_new(stream, 4, 7, true);
+    Sequences other = sequences_new(stream, 4, 8, true);
     int seen[3][100] = {{0}}, moved = 0, differs = 0;
     for (uint64_t p = 0; p < 300; p++) {
-        uint64_t j = rows_at(&rows, p);
-        CHECK(j < 100 && j == rows_at(&again, p));
+        uint64_t j = sequences_at(&sequences, p);
+        CHECK(j < 100 && j == sequences_at(&again, p));
         seen[p / 100][j]++;
-        moved += j != rows_at(&rows, p % 100);
-        differs += j != rows_at(&other, p);
+        moved += j != sequences_at(&sequences, p % 100);
+        differs += j != sequences_at(&other, p);
     }
     for (int i = 0; i < 300; i++) CHECK(seen[i / 100][i % 100] == 1);
     CHECK(moved > 180, "epochs 1 and 2 differ from 0 at %d of 200", moved);
@@ -116,24 +120,26 @@ TEST(epochs, "epochs follow without a seam; each is a permutation of its own, re
     stream_close(stream);
 }
 
-TEST(stream_order, "without shuffling rows come in stream order, epoch after epoch") {
+TEST(stream_order, "without shuffling sequences come in stream order, epoch after epoch") {
     Stream *stream = index_stream(50);
-    Rows rows = rows_new(stream, 8, 7, false);
-    for (uint64_t p = 0; p < 30; p++) CHECK(rows_at(&rows, p) == p % 7);
+    Sequences sequences = sequences_new(stream, 8, 7, false);
+    for (uint64_t p = 0; p < 30; p++) CHECK(sequences_at(&sequences, p) == p % 7);
     stream_close(stream);
 }
 
-TEST(valid_total, "the targets of any range of positions are those of its rows, across epochs") {
+TEST(valid_total,
+     "the targets of any range of positions are those of its sequences, across epochs") {
     const int sizes[] = {2, 9, 65, 129, 130};
     for (int s = 0; s < 5; s++)
         for (int shuffle = 0; shuffle < 2; shuffle++) {
             Stream *stream = index_stream(sizes[s]);
-            Rows rows = rows_new(stream, 8, 3, shuffle);
+            Sequences sequences = sequences_new(stream, 8, 3, shuffle);
             for (uint64_t first = 0; first < 40; first++) {
                 uint64_t sum = 0;
                 for (uint64_t count = 0; count < 60; count++) {
-                    CHECK(rows_valid_total(&rows, first, count) == sum);
-                    sum += (uint64_t)rows_valid(&rows, rows_at(&rows, first + count));
+                    CHECK(sequences_valid_total(&sequences, first, count) == sum);
+                    sum += (uint64_t)sequences_valid(&sequences,
+                                                     sequences_at(&sequences, first + count));
                 }
             }
             stream_close(stream);
@@ -141,33 +147,35 @@ TEST(valid_total, "the targets of any range of positions are those of its rows, 
 }
 
 TEST(split_fingerprint,
-     "shard 129, T=8: the sum of row hashes of an update is the same for every split") {
+     "shard 129, T=8: the sum of sequence hashes of an update is the same for every split") {
     Stream *stream = index_stream(129);
-    Rows rows = rows_new(stream, 8, 42, true);
+    Sequences sequences = sequences_new(stream, 8, 42, true);
     int32_t inputs[8], targets[8];
     for (uint64_t update = 0; update < 8; update++) {
         uint64_t whole = 0, ranks[4] = {0};
         for (uint64_t i = 0; i < 4; i++) {
-            whole += rows_read(&rows, rows_at(&rows, update * 4 + i), inputs, targets);
+            whole += sequences_read(&sequences, sequences_at(&sequences, update * 4 + i), inputs,
+                                    targets);
             uint64_t back = 3 - i;
-            ranks[back] += rows_read(&rows, rows_at(&rows, update * 4 + back), inputs, targets);
+            ranks[back] += sequences_read(&sequences, sequences_at(&sequences, update * 4 + back),
+                                          inputs, targets);
         }
         CHECK(whole == ranks[0] + ranks[1] + ranks[2] + ranks[3]);
     }
     stream_close(stream);
 }
 
-/* The hash of the only row of a text. */
+/* The hash of the only sequence of a text. */
 static uint64_t text_hash(const char *text, int T) {
     int32_t inputs[32], targets[32];
     Stream *stream = stream_of_text((const unsigned char *)text, strlen(text), "text");
-    Rows rows = rows_new(stream, T, 0, false);
-    uint64_t hash = rows_read(&rows, 0, inputs, targets);
+    Sequences sequences = sequences_new(stream, T, 0, false);
+    uint64_t hash = sequences_read(&sequences, 0, inputs, targets);
     stream_close(stream);
     return hash;
 }
 
-TEST(row_hash, "the hash changes with any token, with two swapped, with a target ignored") {
+TEST(sequence_hash, "the hash changes with any token, with two swapped, with a target ignored") {
     char text[] = "abcdefghi";
     uint64_t hash = text_hash(text, 8);
     CHECK(hash == text_hash("abcdefghi", 8) && hash != 0);
@@ -187,7 +195,7 @@ TEST(row_hash, "the hash changes with any token, with two swapped, with a target
 }
 
 TEST(same_tokens_same_hash,
-     "text, llm.c shard, .npy of each version and type, and raw .bin give equal rows") {
+     "text, llm.c shard, .npy of each version and type, and raw .bin give equal sequences") {
     const char *text = "To be, or not to be, that is the question.";
     int32_t tokens[64];
     size_t n = strlen(text);
@@ -205,19 +213,20 @@ TEST(same_tokens_same_hash,
     uint64_t first[8];
     for (int p = 0; p < 8; p++) {
         Stream *stream = stream_open(&paths[p], 1, STREAM_ALL);
-        Rows rows = rows_new(stream, 8, 11, true);
+        Sequences sequences = sequences_new(stream, 8, 11, true);
         CHECK(stream_is_bytes(stream) == (p == 0) && stream_length(stream) == n, "%s", paths[p]);
-        for (uint64_t k = 0; k < rows.rows; k++) {
+        for (uint64_t k = 0; k < sequences.per_epoch; k++) {
             int32_t inputs[8], targets[8];
-            uint64_t hash = rows_read(&rows, rows_at(&rows, k), inputs, targets);
+            uint64_t hash =
+                sequences_read(&sequences, sequences_at(&sequences, k), inputs, targets);
             if (p == 0) first[k] = hash;
-            CHECK(hash == first[k], "%s, row %d", paths[p], (int)k);
+            CHECK(hash == first[k], "%s, sequence %d", paths[p], (int)k);
         }
         stream_close(stream);
     }
 }
 
-TEST(beyond_int, "row numbers and counts hold beyond 2^31 tokens") {
+TEST(beyond_int, "sequence numbers and counts hold beyond 2^31 tokens") {
     unsigned char header[512];
     uint64_t n = (1ULL << 32) + 1000;
     char dictionary[128];
@@ -231,15 +240,16 @@ TEST(beyond_int, "row numbers and counts hold beyond 2^31 tokens") {
     fputc(77, file);
     fclose(file);
     Stream *stream = stream_open(&path, 1, STREAM_ALL);
-    Rows rows = rows_new(stream, 1024, 1, true);
-    CHECK(stream_length(stream) == n && rows.rows == (n - 1 + 1023) / 1024);
+    Sequences sequences = sequences_new(stream, 1024, 1, true);
+    CHECK(stream_length(stream) == n && sequences.per_epoch == (n - 1 + 1023) / 1024);
     static int32_t inputs[1024], targets[1024];
-    uint64_t last = rows.rows - 1;
-    int valid = rows_valid(&rows, last);
-    rows_read(&rows, last, inputs, targets);
+    uint64_t last = sequences.per_epoch - 1;
+    int valid = sequences_valid(&sequences, last);
+    sequences_read(&sequences, last, inputs, targets);
     CHECK(valid == 999 && targets[valid - 1] == 77 && targets[valid] == -1 && inputs[valid] == 77);
-    CHECK(rows_valid_total(&rows, 3 * rows.rows, rows.rows) == n - 1);
-    for (uint64_t p = 0; p < 1000; p++) CHECK(rows_at(&rows, 1ULL << 40 | p) < rows.rows);
+    CHECK(sequences_valid_total(&sequences, 3 * sequences.per_epoch, sequences.per_epoch) == n - 1);
+    for (uint64_t p = 0; p < 1000; p++)
+        CHECK(sequences_at(&sequences, 1ULL << 40 | p) < sequences.per_epoch);
     stream_close(stream);
     unlink(path);
 }

@@ -21,9 +21,9 @@ GPT2 *tiny_new(bool recompute) {
     return model;
 }
 
-TinyBatch tiny_batch(const char *name, int rows) {
+TinyBatch tiny_batch(const char *name, int sequences) {
     TinyBatch batch;
-    for (int b = 0; b < rows; b++)
+    for (int b = 0; b < sequences; b++)
         for (int t = 0; t < TINY_T; t++) {
             size_t at = (size_t)b * (TINY_T + 1) + t;
             batch.ids[b * TINY_T + t] = formula_token(name, TINY_VOCAB, at);
@@ -32,12 +32,12 @@ TinyBatch tiny_batch(const char *name, int rows) {
     return batch;
 }
 
-void tiny_unit(GPT2 *model, real *losses, const TinyBatch *batch, int first, int rows, double scale,
-               bool accumulate) {
+void tiny_micro_batch(GPT2 *model, real *losses, const TinyBatch *batch, int first, int sequences,
+                      double scale, bool accumulate) {
     const Id *ids = batch->ids + first * TINY_T, *targets = batch->targets + first * TINY_T;
-    gpt2_forward(model, ids, rows, TINY_T);
-    gpt2_backward(model, losses + first * TINY_T, ids, targets, rows, TINY_T, scale, accumulate,
-                  NULL, NULL);
+    gpt2_forward(model, ids, sequences, TINY_T);
+    gpt2_backward(model, losses + first * TINY_T, ids, targets, sequences, TINY_T, scale,
+                  accumulate, NULL, NULL);
 }
 
 void tiny_expect(Expectations *e, const GPT2 *model, const real *packed, Operation operation) {

@@ -9,19 +9,19 @@
 
 enum { TINY_ROWS = 5, TINY_T = 19, TINY_VOCAB = 131, TINY_CHANNELS = 24 };
 
-/* The model with the recorded weights, for units of up to TINY_ROWS rows. */
+/* The model with the recorded weights, for micro-batches of up to TINY_ROWS sequences. */
 GPT2 *tiny_new(bool recompute);
 
-/* `rows` windows of TINY_T + 1 tokens: inputs and targets. */
+/* `sequences` windows of TINY_T + 1 tokens: inputs and targets. */
 typedef struct {
     Id ids[TINY_ROWS * TINY_T], targets[TINY_ROWS * TINY_T];
 } TinyBatch;
-TinyBatch tiny_batch(const char *name, int rows);
+TinyBatch tiny_batch(const char *name, int sequences);
 
-/* Rows first .. first+rows of a batch, forward and backward: grads (+)= the gradient of scale times
+/* Sequences first .. first+sequences of a batch, forward and backward: grads (+)= the gradient of scale times
  * the sum of their losses, which go to losses[first * TINY_T ..]. */
-void tiny_unit(GPT2 *model, real *losses, const TinyBatch *batch, int first, int rows, double scale,
-               bool accumulate);
+void tiny_micro_batch(GPT2 *model, real *losses, const TinyBatch *batch, int first, int sequences,
+                      double scale, bool accumulate);
 
 /* Compares every gradient tensor (or another packed buffer) with the file's, padding with zero. */
 void tiny_expect(Expectations *e, const GPT2 *model, const real *packed, Operation operation);

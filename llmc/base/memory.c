@@ -25,7 +25,7 @@ size_t size_add(size_t a, size_t b, const char *what) {
     return sum;
 }
 
-static void *had(void *block, size_t bytes, const char *what) {
+static void *check_allocated(void *block, size_t bytes, const char *what) {
     if (!block)
         fatal(EXIT_RUNTIME, "%s: no memory for %zu bytes (%.2f GB); use a smaller model or batch", what,
               bytes, (double)bytes / 1e9);
@@ -34,12 +34,12 @@ static void *had(void *block, size_t bytes, const char *what) {
 
 void *memory_new(size_t count, size_t size, const char *what) {
     size_t bytes = size_mul(count, size, what);
-    return had(calloc(bytes ? bytes : 1, 1), bytes, what);
+    return check_allocated(calloc(bytes ? bytes : 1, 1), bytes, what);
 }
 
 void *memory_grow(void *block, size_t count, size_t size, const char *what) {
     size_t bytes = size_mul(count, size, what);
-    return had(realloc(block, bytes ? bytes : 1), bytes, what);
+    return check_allocated(realloc(block, bytes ? bytes : 1), bytes, what);
 }
 
 char *memory_string(const char *text) {
@@ -50,7 +50,7 @@ char *memory_string(const char *text) {
 void *memory_map(size_t bytes, const char *what) {
     void *block = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                        -1, 0);
-    had(block == MAP_FAILED ? NULL : block, bytes, what);
+    check_allocated(block == MAP_FAILED ? NULL : block, bytes, what);
 #ifdef MADV_HUGEPAGE
     madvise(block, bytes, MADV_HUGEPAGE); // a wish: without it the program is right, only slower
 #endif

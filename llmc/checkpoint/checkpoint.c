@@ -27,8 +27,8 @@ static void read_weights(void *context, const Tensor *tensor, size_t row, size_t
 /* Rows of one of the optimizer's buffers. */
 static void read_moments(void *context, const Tensor *tensor, size_t row, size_t rows, float *out) {
     size_t columns = tensor_columns(tensor);
-    read_floats(out, device_at(context, OF_STATE, tensor->offset + row * columns), OF_STATE,
-                rows * columns);
+    read_floats(out, device_at(context, OF_OPTIMIZER_STATE, tensor->offset + row * columns),
+                OF_OPTIMIZER_STATE, rows * columns);
 }
 
 static void write_config(OutputFile *file, const GPT2 *model) {
@@ -88,14 +88,14 @@ bool checkpoint_has_file(const char *name) {
 
 void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *state,
                      const Settings *settings, bool byte_tokens) {
-    NamedSum sums[FILES];
+    NamedChecksum sums[FILES];
     int count = 0;
     Output *output = output_begin(path, OUTPUT_DIRECTORY);
     for (int i = 0; i < FILES; i++) {
         if (files[i].byte_tokens && !byte_tokens) continue;
         OutputFile *file = output_open(output, files[i].name);
         files[i].write(file, model);
-        sums[count++] = (NamedSum){files[i].name, output_close(file)};
+        sums[count++] = (NamedChecksum){files[i].name, output_close(file)};
     }
     OutputFile *file = output_open(output, state_file);
     trainer_state_write(file, state, settings, sums, count);
@@ -157,9 +157,9 @@ static const Json *read_state(const char *directory, char *problem) {
 /* Compares a file with the sum that the state has of it. */
 static bool verify_file(const char *directory, const Json *root, const char *name, char *problem) {
     char *path = file_path_of(directory, name);
-    FileSum want, got;
+    FileChecksum want, got;
     bool listed = trainer_state_sum(root, name, &want), good = false;
-    int failure = listed ? file_sum_read(path, &got) : 0;
+    int failure = listed ? file_checksum_read(path, &got) : 0;
     if (!listed)
         snprintf(problem, CHECKPOINT_PROBLEM, "%s: trainer_state.json has no sum of it", path);
     else if (failure)
@@ -203,8 +203,8 @@ const Json *checkpoint_state(const char *path, TrainerState *state) {
 static void write_moments(void *moments, const Tensor *tensor, size_t row, size_t rows,
                           float *values) {
     size_t columns = tensor_columns(tensor);
-    void *at = device_at(moments, OF_STATE, tensor->offset + row * columns);
-    write_floats(at, OF_STATE, values, rows * columns);
+    void *at = device_at(moments, OF_OPTIMIZER_STATE, tensor->offset + row * columns);
+    write_floats(at, OF_OPTIMIZER_STATE, values, rows * columns);
 }
 
 void checkpoint_load(const char *path, Weights *weights, GPT2 *model) {
@@ -213,7 +213,7 @@ void checkpoint_load(const char *path, Weights *weights, GPT2 *model) {
     SafeTensors *file = safetensors_open(optimizer);
     TensorTable table = moments_table(weights_table(weights));
     const char *prefixes[] = {"m.", "v."};
-    State *moments[] = {model->m, model->v};
+    OptimizerState *moments[] = {model->m, model->v};
     for (int k = 0; k < 2; k++) {
         HfReader *reader = hf_reader_new(file, prefixes[k], &table);
         for (int i = 0; i < model->table.count; i++)

@@ -1,7 +1,7 @@
 /* checkpoint_list.h: the checkpoints of a run, OUT/step_NNNNNNNN: which there are, which is the newest good
  * one, and which may go. Other entries of OUT are never touched. Next: checkpoint.h for what is in one. */
-#ifndef LLMC_CHECKPOINTS_H
-#define LLMC_CHECKPOINTS_H
+#ifndef LLMC_CHECKPOINT_LIST_H
+#define LLMC_CHECKPOINT_LIST_H
 
 #include <stdbool.h>
 #include <stdint.h>

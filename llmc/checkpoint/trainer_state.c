@@ -55,7 +55,7 @@ static void put_counters(JsonWriter *json, const TrainerState *s) {
     json_put_integer(json, "step", s->step);
     json_put_integer(json, "updates", s->updates);
     json_put_integer(json, "skipped", s->skipped);
-    json_put_unsigned(json, "position", s->position);
+    json_put_unsigned(json, "position", s->sequences_served);
     json_put_unsigned(json, "tokens", s->tokens);
     json_put_real(json, "seconds", s->seconds);
     json_put_integer(json, "schedule_end", s->schedule_end);
@@ -66,7 +66,7 @@ static void put_counters(JsonWriter *json, const TrainerState *s) {
     json_put_string(json, "data", hex(text, s->data));
 }
 
-static void put_files(JsonWriter *json, const NamedSum *files, int count) {
+static void put_files(JsonWriter *json, const NamedChecksum *files, int count) {
     char text[HEX_CHARS];
     json_open(json, "files", '{');
     for (int i = 0; i < count; i++) {
@@ -79,14 +79,14 @@ static void put_files(JsonWriter *json, const NamedSum *files, int count) {
 }
 
 void trainer_state_write(OutputFile *file, const TrainerState *state, const Settings *settings,
-                         const NamedSum *files, int count) {
+                         const NamedChecksum *files, int count) {
     JsonWriter json = {.lines = true};
     json_open(&json, NULL, '{');
     json_put_string(&json, "format", format);
     json_put_integer(&json, "version", VERSION);
     put_counters(&json, state);
     json_open(&json, "settings", '{');
-    options_each(settings, put_setting, &(SettingsWriter){&json, settings});
+    settings_each(settings, put_setting, &(SettingsWriter){&json, settings});
     json_close(&json, '}');
     put_files(&json, files, count);
 
@@ -154,7 +154,7 @@ bool trainer_state_counters(const Json *root, TrainerState *state, char *problem
         !count_of(log, "log.txt", &state->log.text, problem) ||
         !count_of(log, "metrics.jsonl", &state->log.metrics, problem))
         return false;
-    state->position = (uint64_t)position;
+    state->sequences_served = (uint64_t)position;
     state->tokens = (uint64_t)tokens;
     if (!seconds || seconds->kind != JSON_NUMBER || !hex_of(root, "data", &state->data)) {
         snprintf(problem, STATE_PROBLEM, "\"seconds\" or \"data\" is missing");
@@ -164,7 +164,7 @@ bool trainer_state_counters(const Json *root, TrainerState *state, char *problem
     return true;
 }
 
-bool trainer_state_sum(const Json *root, const char *name, FileSum *sum) {
+bool trainer_state_sum(const Json *root, const char *name, FileChecksum *sum) {
     const Json *entry = json_member(json_member(root, "files"), name);
     int64_t bytes;
     if (!json_integer(json_member(entry, "bytes"), 0, INT64_MAX, &bytes)) return false;

@@ -4,7 +4,7 @@
  *    "step": 500,        index of the next update; the learning rate is a function of it
  *    "updates": 500,     AdamW's t: updates that changed the weights
  *    "skipped": 0,       updates in a row, up to now, that were not finite
- *    "position": 8000,   rows served: the whole state of the data order
+ *    "position": 8000,   sequences served: the whole state of the data order
  *    "tokens": 512000, "seconds": 61.2,      targets trained on and time in updates, of all parts of the run
  *    "log": {"log.txt": 9012, "metrics.jsonl": 70011},           bytes of the logs up to here
  *    "schedule_end": 1000,                     step at which the learning rate is at its minimum
@@ -25,7 +25,7 @@
 
 typedef struct {
     int64_t step, updates, skipped;
-    uint64_t position, tokens;
+    uint64_t sequences_served, tokens;
     double seconds;
     int64_t schedule_end;
     LogOffsets log;
@@ -34,12 +34,12 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    FileSum sum;
-} NamedSum;
+    FileChecksum sum;
+} NamedChecksum;
 
 /* Writes the file; `files` (count) are those that stand beside it. */
 void trainer_state_write(OutputFile *file, const TrainerState *state, const Settings *settings,
-                         const NamedSum *files, int count);
+                         const NamedChecksum *files, int count);
 
 enum { STATE_PROBLEM = JSON_PROBLEM };
 
@@ -51,6 +51,6 @@ const Json *trainer_state_read(const char *text, size_t bytes, char *problem);
 bool trainer_state_counters(const Json *root, TrainerState *state, char *problem);
 
 /* The sum of one of the files; false where it is not listed. */
-bool trainer_state_sum(const Json *root, const char *name, FileSum *sum);
+bool trainer_state_sum(const Json *root, const char *name, FileChecksum *sum);
 
 #endif

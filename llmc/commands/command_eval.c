@@ -23,8 +23,7 @@ typedef struct {
 
 #define FIELD(name) offsetof(EvalOptions, name)
 static const Option rows[] = {
-    {"model", "PATH", "Model", OPTION_STRING, FIELD(model), NO_RANGE, NULL, NULL,
-     HELP_MODEL},
+    {"model", "PATH", "Model", OPTION_STRING, FIELD(model), NO_RANGE, NULL, NULL, HELP_MODEL},
     {"data", "PATH", "Data", OPTION_LIST, FIELD(data), NO_RANGE, NULL, NULL,
      "file, directory (its validation files, if it has such) or quoted glob; may repeat; else the "
      "built-in text"},
@@ -37,9 +36,8 @@ static const Option rows[] = {
     {"logits", NULL, "Data", OPTION_SWITCH, FIELD(logits), NO_RANGE, "false", "false",
      "with --ids: also print the logits of the token that follows"},
     {"batch", "B", "Work", OPTION_INTEGER, FIELD(batch), COUNT, "8", "8",
-     "rows that a rank computes at a time; does not change the result"},
-    {"threads", "N", "Work", OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL,
-     HELP_THREADS},
+     "sequences that a rank computes at a time; does not change the result"},
+    {"threads", "N", "Work", OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL, HELP_THREADS},
 };
 static const OptionTable table = {
     .rows = rows,
@@ -59,9 +57,9 @@ static void print_loss(double loss, uint64_t tokens) {
 /* The mean loss of ids 1 .. n, each after those before it. */
 static double loss_of_ids(GPT2 *model, const int32_t *ids, int n) {
     size_t id_bytes = (size_t)n * element_size(OF_ID),
-           loss_bytes = (size_t)n * element_size(OF_STAT);
+           loss_bytes = (size_t)n * element_size(OF_ROW_STAT);
     Id *inputs = device_alloc(id_bytes, "ids"), *targets = device_alloc(id_bytes, "ids");
-    Stat *device_losses = device_alloc(loss_bytes, "losses");
+    RowStat *device_losses = device_alloc(loss_bytes, "losses");
     double *losses = memory_new((size_t)n, sizeof *losses, "losses"), sum = 0;
     write_ids(inputs, ids, (size_t)n);
     write_ids(targets, ids + 1, (size_t)n - 1);
@@ -110,9 +108,9 @@ static void evaluate_data(GPT2 *model, const EvalOptions *o, const World *world)
               "%s is text, read as bytes, but the model has %d tokens; give token files",
               stream_name(stream), model->config.vocab);
     stream_set_vocab(stream, model->config.vocab);
-    Rows all = rows_new(stream, model->config.seq_len, 0, false);
+    Sequences all = sequences_new(stream, model->config.seq_len, 0, false);
     Batch *batch = batch_new(*world, (int)o->batch, all.seq_len, o->batch * world->size);
-    Evaluation result = evaluate(model, batch, &all, all.rows);
+    Evaluation result = evaluate(model, batch, &all, all.per_epoch);
     if (world->rank == 0) print_loss(result.loss, result.tokens);
     batch_free(batch);
     dataset_close(&data);
@@ -133,7 +131,7 @@ int command_eval(int argc, char **argv) {
     Weights *weights = weights_open(path);
     Config config = *weights_config(weights);
     if (o.seq_len > config.seq_len)
-        fatal(EXIT_USAGE, "--seq-len %lld: this model's rows have at most %d tokens",
+        fatal(EXIT_USAGE, "--seq-len %lld: this model's sequences have at most %d tokens",
               (long long)o.seq_len, config.seq_len);
     if (o.seq_len) config.seq_len = (int)o.seq_len;
     GPT2 *model = gpt2_new(&config, o.ids ? 1 : (int)o.batch, false, false);

@@ -149,7 +149,7 @@ static void sample(GPT2 *model, const SampleOptions *o, bool bytes) {
         Printer printer = {.ids = o->ids || !bytes};
         if (i > 0) printf("---\n");
         for (int k = 0; k < n && o->prompt; k++) print_token(&printer, prompt[k]);
-        sample_generate(model, prompt, n, o->tokens, &sampling, print_token, &printer);
+        generate(model, prompt, n, o->tokens, &sampling, print_token, &printer);
         print_held(&printer, true);
         printf("\n");
     }

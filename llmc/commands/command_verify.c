@@ -37,10 +37,11 @@ static bool has_file(const char *directory, const char *name) {
 static void print_model(const char *path) {
     Weights *weights = weights_open(path);
     const Config *c = weights_config(weights);
-    printf("%s: GPT-2 weights (%s): %d layers, %d heads, %d channels, rows of %d, vocabulary %d, "
-           "%zu parameters\n",
-           path, weights_format(weights), c->layers, c->heads, c->channels, c->seq_len, c->vocab,
-           weights_table(weights)->parameters);
+    printf(
+        "%s: GPT-2 weights (%s): %d layers, %d heads, %d channels, sequences of %d, vocabulary %d, "
+        "%zu parameters\n",
+        path, weights_format(weights), c->layers, c->heads, c->channels, c->seq_len, c->vocab,
+        weights_table(weights)->parameters);
     weights_close(weights);
 }
 

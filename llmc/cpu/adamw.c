@@ -83,8 +83,8 @@ static void adamw_block(real *restrict w, real *restrict m, real *restrict v,
     }
 }
 
-void adamw_update(Param *params, State *master, State *m, State *v, const Grad *grads,
-                  const Span *spans, int count, const AdamWStep *step) {
+void adamw_update(Param *params, OptimizerState *master, OptimizerState *m, OptimizerState *v,
+                  const Grad *grads, const Span *spans, int count, const AdamWStep *step) {
     (void)master; // params are their own master weights on the CPU
     for (int s = 0; s < count; s++) {
         Factors f = factors_of(step, spans[s].decayed);

@@ -51,7 +51,7 @@ static real largest(const real *row, size_t V) {
 /* One row: logits become scale * (softmax - one-hot of the target), the gradient of scale * loss;
  * returns the loss. -log softmax = log sum exp(l - max) - (l_target - max); no exp overflows, and a
  * logit that is NaN makes the sum NaN. */
-static Stat finish_row(real *row, Id target, double scale, size_t V, bool gradient) {
+static RowStat finish_row(real *row, Id target, double scale, size_t V, bool gradient) {
     if (target < 0) {
         if (gradient) memset(row, 0, V * sizeof(real));
         return 0;
@@ -66,7 +66,7 @@ static Stat finish_row(real *row, Id target, double scale, size_t V, bool gradie
             vec_store_n(row + i, vec_load_n(row + i, V - i) * factor, V - i);
         row[target] = (real)((p - 1) * scale);
     }
-    return (Stat)(log(sum) - of_target);
+    return (RowStat)(log(sum) - of_target);
 }
 
 /* dx = dlogits @ wte and dwte (+)= dlogits.T @ x, over the V tokens that there are. */
@@ -89,7 +89,7 @@ static void backward(Act *dx, Grad *dwte, const Act *dlogits, const Act *x, cons
                     .start = accumulate ? dwte : NULL});
 }
 
-void classifier(Stat *losses, Act *dx, Grad *dwte, Act *logits, const Act *x, const Param *wte,
+void classifier(RowStat *losses, Act *dx, Grad *dwte, Act *logits, const Act *x, const Param *wte,
                 const Id *targets, double scale, int N, int C, int V, int Vp, bool accumulate) {
     int chunk = classifier_chunk(N, Vp);
     for (int first = 0; first < N; first += chunk) {

@@ -71,6 +71,6 @@ void read_floats(float *host, const void *device, ElementKind kind, size_t count
     for (size_t i = 0; i < count; i++) host[i] = (float)from[i];
 }
 
-void read_stats(double *host, const Stat *device, size_t count) {
+void read_stats(double *host, const RowStat *device, size_t count) {
     for (size_t i = 0; i < count; i++) host[i] = (double)device[i];
 }

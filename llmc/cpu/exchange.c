@@ -77,7 +77,7 @@ static void exchange_piece(const Piece *p, int rank) {
     size_t blocks = block_count(p);
     PARALLEL_FOR
     for (size_t b = 0; b < blocks; b++) stage(p, rank, b);
-    world_meet();
+    world_spin_barrier();
     PARALLEL_FOR
     for (size_t b = (size_t)rank; b < blocks; b += (size_t)p->ranks) {
         if (p->exact)
@@ -85,7 +85,7 @@ static void exchange_piece(const Piece *p, int rank) {
         else
             add_reals(p, b);
     }
-    world_meet();
+    world_spin_barrier();
     PARALLEL_FOR
     for (size_t b = 0; b < blocks; b++)
         memcpy(p->grads + b * BLOCK, summed(p, b), block_size(p, b) * sizeof(real));

@@ -1,5 +1,5 @@
 /* exchange.h: gradients summed over the ranks of one machine, through the memory they share (world.h).
- * Not here: sums over units, and over ranks on several machines (reduction.c). */
+ * Not here: sums over micro-batches, and over ranks on several machines (reduction.c). */
 #ifndef LLMC_CPU_EXCHANGE_H
 #define LLMC_CPU_EXCHANGE_H
 

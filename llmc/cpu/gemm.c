@@ -93,7 +93,7 @@ static void edge_tile(size_t rows, size_t columns, TILE_ARGUMENTS) {
     for (size_t i = 0; start && i < rows; i++)
         memcpy(beside + i * TILE_COLUMNS, start + i * stride, columns * sizeof(real));
     tiles[rows - 1][blocks(columns, VEC) - 1](depth, a, b, beside, start ? beside : NULL,
-                                              TILE_COLUMNS, ahead);
+                                              TILE_COLUMNS, prefetch);
     for (size_t i = 0; i < rows; i++)
         memcpy(c + i * stride, beside + i * TILE_COLUMNS, columns * sizeof(real));
 }
@@ -115,14 +115,14 @@ static Block block_of_b(const Pass *pass, size_t k, size_t column) {
 }
 
 /* What the panel-th tile asks for ahead: its share of the block that will be packed next. */
-static Ahead ahead_of(const Block *next, size_t panel) {
+static Prefetch prefetch_of(const Block *next, size_t panel) {
     if (next->row == 1) { // rows of b lie along the depth: TILE_VECS of them, CHUNK by CHUNK
         if ((panel + 1) * TILE_VECS <= next->columns)
-            return (Ahead){next->at + panel * TILE_VECS * next->column, CHUNK, next->column};
+            return (Prefetch){next->at + panel * TILE_VECS * next->column, CHUNK, next->column};
     } else if (panel * CHUNKS < next->depth) { // CHUNKS times TILE_VECS vectors
-        return (Ahead){next->at + panel * CHUNKS * next->row, next->row, VEC};
+        return (Prefetch){next->at + panel * CHUNKS * next->row, next->row, VEC};
     }
-    return (Ahead){next->at, 0, 0}; // nothing more to fetch
+    return (Prefetch){next->at, 0, 0}; // nothing more to fetch
 }
 
 /* A block of b (packed) with all row panels of the block of a, for `depth` steps from k; meanwhile
@@ -137,12 +137,12 @@ static void block_product(const Pass *pass, size_t k, size_t depth, const real *
         size_t row = first_row + panel * TILE_ROWS, rows = least(TILE_ROWS, end_row - row);
         size_t at = row * p->c_stride + column;
         const real *tile_start = start ? start + at : NULL;
-        const Ahead ahead = ahead_of(next, panel);
+        const Prefetch prefetch = prefetch_of(next, panel);
         if (columns % VEC)
-            edge_tile(rows, columns, depth, a, b, p->c + at, tile_start, p->c_stride, &ahead);
+            edge_tile(rows, columns, depth, a, b, p->c + at, tile_start, p->c_stride, &prefetch);
         else
             tiles[rows - 1][columns / VEC - 1](depth, a, b, p->c + at, tile_start, p->c_stride,
-                                               &ahead);
+                                               &prefetch);
         if (k + depth == p->depth) finish_tile(p, row, column, rows, columns);
     }
 }

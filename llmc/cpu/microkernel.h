@@ -29,24 +29,24 @@
 typedef struct {
     const real *at;
     size_t step, apart; // from a chunk's first line to the next chunk's; between lines of a chunk
-} Ahead;
+} Prefetch;
 
 /* The first m rows and n vectors of a tile: c = start + the sum over k < depth of a[k] b[k], where a
  * and b are panels (pack.h) of TILE_ROWS and TILE_COLUMNS. start NULL counts as 0; it may be c. */
 #define TILE_ARGUMENTS                                                                             \
     size_t depth, const real *a, const real *b, real *c, const real *start, size_t stride,         \
-        const Ahead *ahead
+        const Prefetch *prefetch
 static inline __attribute__((always_inline)) void tile(const int m, const int n, TILE_ARGUMENTS) {
     vec sum[TILE_ROWS][TILE_VECS];
     UNROLL for (int i = 0; i < m; i++) { UNROLL for (int j = 0; j < n; j++) sum[i][j] = (vec){0}; }
-    const real *fetch_c = c, *fetch = ahead->at, *end = a + depth * TILE_ROWS;
+    const real *fetch_c = c, *fetch = prefetch->at, *end = a + depth * TILE_ROWS;
     const real *end_c = c + (size_t)m * stride;
     while (a < end) {
         for (int j = 0; fetch_c < end_c && j < n; j++) __builtin_prefetch(fetch_c + j * VEC, 1);
         UNROLL for (int j = 0; j < TILE_VECS; j++)
-            __builtin_prefetch(fetch + (size_t)j * ahead->apart, 0, 2); // to L2
+            __builtin_prefetch(fetch + (size_t)j * prefetch->apart, 0, 2); // to L2
         fetch_c += stride;
-        fetch += ahead->step;
+        fetch += prefetch->step;
         const real *chunk_end = end - a < CHUNK * TILE_ROWS ? end : a + CHUNK * TILE_ROWS;
         for (; a < chunk_end; a += TILE_ROWS, b += TILE_COLUMNS) {
             vec row[TILE_VECS];
@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) void tile(const int m, const int n,
 typedef void Tile(TILE_ARGUMENTS);
 #define TILE(m, n)                                                                                 \
     static void tile_##m##x##n(TILE_ARGUMENTS) {                                         \
-        tile(m, n, depth, a, b, c, start, stride, ahead);                                          \
+        tile(m, n, depth, a, b, c, start, stride, prefetch);                                          \
     }
 #define TILES(m) TILE(m, 1) TILE(m, 2) TILE(m, 3)
 TILES(1) TILES(2) TILES(3) TILES(4)

@@ -1,15 +1,15 @@
-/* reduction.c: gradients summed over units and ranks, bucket by bucket (ops.h says what is
+/* reduction.c: gradients summed over micro-batches and ranks, bucket by bucket (ops.h says what is
  * promised).
  *
- * Over units. Plain: they have added up in grads. Exact: each unit's gradient is rounded to fixed
- * point (fixed_point.h) and added as integers; where a rank has one unit, rounding in place gives
+ * Over micro-batches. Plain: they have added up in grads. Exact: each micro-batch's gradient is rounded to fixed
+ * point (fixed_point.h) and added as integers; where a rank has one micro-batch, rounding in place gives
  * the same bits and needs no memory.
- * Over ranks. On one machine through shared memory, when all units are done (exchange.h); over
- * several by messages that set off with each bucket of the last unit (world_sum_begin).
+ * Over ranks. On one machine through shared memory, when all micro-batches are done (exchange.h); over
+ * several by messages that set off with each bucket of the last micro-batch (world_sum_begin).
  *
  * Overflow. Integer sums wrap silently, so they are bounded beforehand: per bucket the largest
- * magnitudes of all units add up to less than FIXED_LIMIT, or the update is refused. That bound is
- * a property of the units, not of who computed them, so that every split refuses the same updates.
+ * magnitudes of all micro-batches add up to less than FIXED_LIMIT, or the update is refused. That bound is
+ * a property of the micro-batches, not of who computed them, so that every split refuses the same updates.
  */
 #include "exchange.h"
 #include "fixed_point.h"
@@ -25,7 +25,7 @@ enum { BLOCK = 4096, LANES = 16 };
 /* One bucket in this update. */
 typedef struct {
     size_t first;
-    double bound;   // sum over units of the largest magnitude
+    double bound;   // sum over micro-batches of the largest magnitude
     double largest; // this rank's largest magnitude, and
     int64_t where;  // the element that has it
 } Bucket;
@@ -45,19 +45,20 @@ static struct {
 /* Whether ranks speak by messages. */
 static bool by_messages(void) { return world_size() > 1 && world_shared_bytes() == 0; }
 
-static size_t sums_bytes(size_t count, bool exact, int units) {
-    return exact && (units > 1 || by_messages()) ? size_mul(count, sizeof(int64_t), "exact sums")
-                                                 : 0;
+static size_t sums_bytes(size_t count, bool exact, int micro_batches) {
+    return exact && (micro_batches > 1 || by_messages())
+               ? size_mul(count, sizeof(int64_t), "exact sums")
+               : 0;
 }
 
 static size_t largest_bytes(size_t count) { return (count / BLOCK + 1) * sizeof(double); }
 
-size_t reduction_bytes(size_t count, bool exact, int units, int ranks) {
+size_t reduction_bytes(size_t count, bool exact, int micro_batches, int ranks) {
     (void)ranks; // their number needs no memory here
-    return sums_bytes(count, exact, units) + largest_bytes(count);
+    return sums_bytes(count, exact, micro_batches) + largest_bytes(count);
 }
 
-void reduction_open(Grad *grads, size_t count, bool exact, int units) {
+void reduction_open(Grad *grads, size_t count, bool exact, int micro_batches) {
     memset(&state, 0, sizeof state);
     state.grads = grads;
     state.count = count;
@@ -65,7 +66,7 @@ void reduction_open(Grad *grads, size_t count, bool exact, int units) {
     state.limit = exact ? FIXED_LIMIT : INFINITY;
     state.offending = -1;
     state.largest = memory_map(largest_bytes(count), "the gradient's block maxima");
-    size_t bytes = sums_bytes(count, exact, units);
+    size_t bytes = sums_bytes(count, exact, micro_batches);
     if (bytes) state.sums = memory_map(bytes, "exact gradient sums (--no-exact needs none)");
 }
 
@@ -114,17 +115,17 @@ static size_t block_size(size_t elements, size_t block) {
     return left < BLOCK ? left : BLOCK;
 }
 
-/* This update's entry for the bucket that starts at `first`; a fresh one for its first unit. */
-static Bucket *bucket_at(size_t first, bool first_unit) {
+/* This update's entry for the bucket that starts at `first`; a fresh one for its first micro-batch. */
+static Bucket *bucket_at(size_t first, bool first_micro_batch) {
     int i = 0;
     while (i < state.bucket_count && state.buckets[i].first != first) i++;
     if (i == state.bucket_count) {
         state.bucket_count++;
         state.buckets = memory_grow(state.buckets, (size_t)state.bucket_count, sizeof(Bucket),
                                     "the gradient's buckets");
-        first_unit = true;
+        first_micro_batch = true;
     }
-    if (first_unit) state.buckets[i] = (Bucket){.first = first, .where = -1};
+    if (first_micro_batch) state.buckets[i] = (Bucket){.first = first, .where = -1};
     return &state.buckets[i];
 }
 
@@ -135,8 +136,8 @@ static int64_t first_beyond(size_t at, size_t n, double limit) {
     return (int64_t)i;
 }
 
-/* Enters one unit's block magnitudes into the bucket and notes an element beyond the limit. */
-static void judge(Bucket *bucket, size_t count) {
+/* Enters one micro-batch's block magnitudes into the bucket and notes an element beyond the limit. */
+static void record_largest(Bucket *bucket, size_t count) {
     size_t worst = 0;
     for (size_t b = 1; b < block_count(count) && state.largest[worst] < state.limit; b++)
         if (state.largest[b] > state.largest[worst]) worst = b;
@@ -156,14 +157,15 @@ static void check(size_t first, size_t count) {
     PARALLEL_FOR
     for (size_t b = 0; b < blocks; b++)
         state.largest[b] = largest_magnitude(state.grads + first + b * BLOCK, block_size(count, b));
-    judge(bucket_at(first, true), count);
+    record_largest(bucket_at(first, true), count);
 }
 
-/* Exact: one unit's bucket to fixed point. A lone rank's last unit turns the sums into its gradient. A
+/* Exact: one micro-batch's bucket to fixed point. A lone rank's last micro-batch turns the sums into its gradient. A
  * block beyond the range is left out: judge refuses it. */
-static void fold(size_t first, size_t count, bool first_unit, bool last_unit) {
-    bool close = last_unit && world_size() == 1;
-    bool in_place = !state.sums || (close && first_unit);
+static void add_fixed_point(size_t first, size_t count, bool first_micro_batch,
+                            bool last_micro_batch) {
+    bool close = last_micro_batch && world_size() == 1;
+    bool in_place = !state.sums || (close && first_micro_batch);
     size_t blocks = block_count(count);
     PARALLEL_FOR
     for (size_t b = 0; b < blocks; b++) {
@@ -176,12 +178,12 @@ static void fold(size_t first, size_t count, bool first_unit, bool last_unit) {
         else if (close)
             fixed_close_vector(g, state.sums + at, n);
         else
-            fixed_add_vector(state.sums + at, g, n, first_unit);
+            fixed_add_vector(state.sums + at, g, n, first_micro_batch);
     }
-    judge(bucket_at(first, first_unit), count);
+    record_largest(bucket_at(first, first_micro_batch), count);
 }
 
-/* A rank without a unit contributes zeros. */
+/* A rank without a micro-batch contributes zeros. */
 static void contribute_zeros(size_t first, size_t count) {
     if (state.sums)
         memset(state.sums + first, 0, count * sizeof *state.sums);
@@ -190,15 +192,16 @@ static void contribute_zeros(size_t first, size_t count) {
     bucket_at(first, true);
 }
 
-void reduction_ready(size_t first, size_t count, bool first_unit, bool last_unit, bool has_unit) {
+void reduction_ready(size_t first, size_t count, bool first_micro_batch, bool last_micro_batch,
+                     bool has_micro_batch) {
     if (count == 0) return;
-    if (!has_unit)
+    if (!has_micro_batch)
         contribute_zeros(first, count);
     else if (state.exact)
-        fold(first, count, first_unit, last_unit);
-    else if (last_unit && world_size() > 1)
+        add_fixed_point(first, count, first_micro_batch, last_micro_batch);
+    else if (last_micro_batch && world_size() > 1)
         check(first, count);
-    if (!last_unit || !by_messages()) return;
+    if (!last_micro_batch || !by_messages()) return;
     if (state.sums)
         world_sum_begin(state.sums + first, count, WORLD_INT64);
     else

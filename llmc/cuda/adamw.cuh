@@ -68,7 +68,7 @@ typedef struct {
 
 /* The formula of ops.h. Buffers are packed; master NULL: params are float and their own masters. */
 __global__ void __launch_bounds__(UPDATE_THREADS)
-    adamw_kernel(Param *params, State *master, State *m, State *v, const Grad *grads,
+    adamw_kernel(Param *params, OptimizerState *master, OptimizerState *m, OptimizerState *v, const Grad *grads,
                  const DeviceSpan *spans, int count, AdamWScalars s) {
     const DeviceSpan *span = span_of(spans, count, blockIdx.x);
     size_t first = (size_t)(blockIdx.x - span->first_chunk) * UPDATE_CHUNK;
@@ -152,7 +152,7 @@ void gradient_square_sums(double *sums, const Grad *grads, const Span *spans, in
     CUDA(cudaStreamSynchronize(device.stream));
 }
 
-void adamw_update(Param *params, State *master, State *m, State *v, const Grad *grads,
+void adamw_update(Param *params, OptimizerState *master, OptimizerState *m, OptimizerState *v, const Grad *grads,
                   const Span *spans, int count, const AdamWStep *step) {
     update_table_set(spans, count);
     AdamWScalars s = {(float)step->grad_scale,

@@ -50,7 +50,7 @@ __device__ inline void add_weighted(float *sums, float factor, const float *weig
 
 /* Queries `first` .. T-1 of every head. out (B, T - first, C); lse (B,NH,T) or NULL; qkv (B,T,3C).
  * Grid: (B*NH, groups of PLAIN_WARPS queries). Shared: two tiles; a query, a sum and weights a warp. */
-__global__ void attention_forward_kernel(Act *out, Stat *lse, const Act *qkv, PlainShape shape,
+__global__ void attention_forward_kernel(Act *out, RowStat *lse, const Act *qkv, PlainShape shape,
                                          int first) {
     DYNAMIC_SHARED(memory);
     int T = shape.T, hs = shape.hs, tile = shape.tile, pitch = hs + 1;
@@ -86,7 +86,7 @@ __global__ void attention_forward_kernel(Act *out, Stat *lse, const Act *qkv, Pl
 }
 
 /* delta (B,NH,T) = the sum over a head's channels of dout * out. A warp a row. */
-__global__ void attention_delta_kernel(Stat *delta, const Act *dout, const Act *out, int rows,
+__global__ void attention_delta_kernel(RowStat *delta, const Act *dout, const Act *out, int rows,
                                        int T, int NH, int hs) {
     int row = blockIdx.x * PLAIN_WARPS + threadIdx.x / WARP,
         lane = threadIdx.x % WARP; // of (B,NH,T)
@@ -108,8 +108,8 @@ __global__ void attention_delta_kernel(Stat *delta, const Act *dout, const Act *
 
 /* dQ, a warp a query: flash_backward.cuh has the formulas. Grid: (B*NH, groups of queries). Shared: two
  * tiles; a query, its dout, its gradient and weights a warp. */
-__global__ void attention_backward_queries_kernel(Act *dqkv, const Act *dout, const Stat *lse,
-                                                  const Stat *delta, const Act *qkv,
+__global__ void attention_backward_queries_kernel(Act *dqkv, const Act *dout, const RowStat *lse,
+                                                  const RowStat *delta, const Act *qkv,
                                                   PlainShape shape) {
     DYNAMIC_SHARED(memory);
     int T = shape.T, hs = shape.hs, tile = shape.tile, pitch = hs + 1;
@@ -149,8 +149,8 @@ __global__ void attention_backward_queries_kernel(Act *dqkv, const Act *dout, co
 
 /* dK and dV, a warp a key. Grid: (B*NH, groups of keys). Shared: two tiles; a key, its value, the gradients of
  * both and two sets of weights a warp. */
-__global__ void attention_backward_keys_kernel(Act *dqkv, const Act *dout, const Stat *lse,
-                                               const Stat *delta, const Act *qkv,
+__global__ void attention_backward_keys_kernel(Act *dqkv, const Act *dout, const RowStat *lse,
+                                               const RowStat *delta, const Act *qkv,
                                                PlainShape shape) {
     DYNAMIC_SHARED(memory);
     int T = shape.T, hs = shape.hs, tile = shape.tile, pitch = hs + 1;
@@ -213,7 +213,7 @@ static PlainShape plain_shape(int T, int NH, int hs) {
     return {T, NH, hs, tile, 1.0f / sqrtf((float)hs)};
 }
 
-static void plain_forward(Act *out, Stat *lse, const Act *qkv, int B, int T, int C, int NH,
+static void plain_forward(Act *out, RowStat *lse, const Act *qkv, int B, int T, int C, int NH,
                           int first) {
     PlainShape shape = plain_shape(T, NH, C / NH);
     size_t shared = plain_shared(shape.tile, shape.hs, 2, 1);
@@ -222,7 +222,7 @@ static void plain_forward(Act *out, Stat *lse, const Act *qkv, int B, int T, int
            shared, out, lse, qkv, shape, first);
 }
 
-static void plain_backward(Act *dqkv, const Act *dout, const Stat *lse, const Stat *delta,
+static void plain_backward(Act *dqkv, const Act *dout, const RowStat *lse, const RowStat *delta,
                            const Act *qkv, int B, int T, int C, int NH) {
     PlainShape shape = plain_shape(T, NH, C / NH);
     dim3 grid(B * NH, divide_up(T, PLAIN_WARPS));
@@ -243,7 +243,7 @@ static bool is_aligned(const void *a, const void *b) {
 }
 #endif
 
-void attention_forward(Act *out, Stat *lse, const Act *qkv, int B, int T, int C, int NH) {
+void attention_forward(Act *out, RowStat *lse, const Act *qkv, int B, int T, int C, int NH) {
 #ifndef PRECISION_FP32
     int hs = C / NH;
     if (hs == 64 && is_aligned(out, qkv)) return flash_forward<64>(out, lse, qkv, B, T, NH);
@@ -252,10 +252,10 @@ void attention_forward(Act *out, Stat *lse, const Act *qkv, int B, int T, int C,
     plain_forward(out, lse, qkv, B, T, C, NH, 0);
 }
 
-void attention_backward(Act *dqkv, const Act *dout, const Act *out, const Stat *lse, const Act *qkv,
+void attention_backward(Act *dqkv, const Act *dout, const Act *out, const RowStat *lse, const Act *qkv,
                         int B, int T, int C, int NH) {
     int rows = B * NH * T, hs = C / NH;
-    Stat *delta = (Stat *)scratch_take((size_t)rows * sizeof(Stat));
+    RowStat *delta = (RowStat *)scratch_take((size_t)rows * sizeof(RowStat));
     LAUNCH(attention_delta_kernel, divide_up(rows, PLAIN_WARPS), PLAIN_THREADS, 0, delta, dout, out,
            rows, T, NH, hs);
 #ifndef PRECISION_FP32

@@ -34,7 +34,7 @@ __device__ inline Softmax softmax_share(const Act *row, int V) {
  * becomes scale * (softmax - onehot(target)), 0 for padding columns and rows without a target.
  * logits (rows,Vp), targets and losses (rows). A block a row. */
 __global__ void __launch_bounds__(CLASSIFIER_THREADS)
-    classifier_kernel(Stat *losses, Act *logits, const Id *targets, float scale, int V, int Vp,
+    classifier_kernel(RowStat *losses, Act *logits, const Id *targets, float scale, int V, int Vp,
                       bool backward) {
     Act *row = logits + (size_t)blockIdx.x * Vp;
     int target = targets[blockIdx.x];
@@ -67,7 +67,7 @@ int classifier_chunk(int N, int Vp) {
     return rows < 1 ? 1 : rows < N ? rows : N;
 }
 
-void classifier(Stat *losses, Act *dx, Grad *dwte, Act *logits, const Act *x, const Param *wte,
+void classifier(RowStat *losses, Act *dx, Grad *dwte, Act *logits, const Act *x, const Param *wte,
                 const Id *targets, double scale, int N, int C, int V, int Vp, bool accumulate) {
     int chunk = classifier_chunk(N, Vp);
     for (int first = 0; first < N; first += chunk) {

@@ -19,7 +19,7 @@ typedef float Param, Act;
 #else
 typedef bf16 Param, Act;
 #endif
-typedef float Grad, Stat, State;
+typedef float Grad, RowStat, OptimizerState;
 typedef int32_t Id;
 #define OPS_BACKEND
 

@@ -167,7 +167,7 @@ __device__ inline void scale_and_mask(float c[COLUMNS / 8][4], float scale, int 
 
 /* Divides o by the softmax's sums and writes it and the log-sum-exp of rows q0 .. (16). */
 template <int HS>
-__device__ inline void finish_rows(bf16 *out, Stat *lse, float o[HS / 8][4], const float max[2],
+__device__ inline void finish_rows(bf16 *out, RowStat *lse, float o[HS / 8][4], const float max[2],
                                    float sum[2], bf16 *tile, int q0, int T, size_t stride) {
     int lane = threadIdx.x % WARP;
 #pragma unroll
@@ -187,7 +187,7 @@ __device__ inline void finish_rows(bf16 *out, Stat *lse, float o[HS / 8][4], con
 /* Grid: (B*NH, tiles of 64 queries, the longest first). Shapes as in ops.h. */
 template <int HS>
 __global__ void __launch_bounds__(FLASH_THREADS)
-    flash_forward_kernel(bf16 *out, Stat *lse, const bf16 *qkv, int T, int NH, float scale) {
+    flash_forward_kernel(bf16 *out, RowStat *lse, const bf16 *qkv, int T, int NH, float scale) {
     constexpr int SIZE = FLASH_ROWS * FLASH_PITCH<HS>; // of a tile
     DYNAMIC_SHARED(memory);
     bf16 *q_tile = (bf16 *)memory, *k_tiles = q_tile + SIZE, *v_tiles = k_tiles + 2 * SIZE;
@@ -229,7 +229,7 @@ template <typename F> static void allow_shared(F *kernel, size_t bytes) {
 }
 
 template <int HS>
-static void flash_forward(bf16 *out, Stat *lse, const bf16 *qkv, int B, int T, int NH) {
+static void flash_forward(bf16 *out, RowStat *lse, const bf16 *qkv, int B, int T, int NH) {
     size_t shared = 5 * FLASH_ROWS * FLASH_PITCH<HS> * sizeof(bf16);
     allow_shared(flash_forward_kernel<HS>, shared);
     LAUNCH((flash_forward_kernel<HS>), dim3(B * NH, divide_up(T, FLASH_ROWS)), FLASH_THREADS,

@@ -17,7 +17,7 @@ template <int HS> constexpr int FLASH_KEYS = HS == 64 ? 64 : 32;
  * queries. row, column: of the tile's upper left corner; lse, delta: of the head (T). */
 template <int COLUMNS, bool TRANSPOSED>
 __device__ inline void score_gradient(float s[COLUMNS / 8][4], float dp[COLUMNS / 8][4],
-                                      const Stat *lse, const Stat *delta, float scale, int row,
+                                      const RowStat *lse, const RowStat *delta, float scale, int row,
                                       int column, int T) {
     int lane = threadIdx.x % WARP;
     row += lane / 4;
@@ -38,7 +38,7 @@ __device__ inline void score_gradient(float s[COLUMNS / 8][4], float dp[COLUMNS 
 /* dK and dV of 64 keys. Grid: (B*NH, tiles of 64 keys). dqkv, qkv (B,T,3C); dout (B,T,C). */
 template <int HS>
 __global__ void __launch_bounds__(FLASH_THREADS)
-    flash_backward_keys_kernel(bf16 *dqkv, const bf16 *dout, const Stat *lse, const Stat *delta,
+    flash_backward_keys_kernel(bf16 *dqkv, const bf16 *dout, const RowStat *lse, const RowStat *delta,
                                const bf16 *qkv, int T, int NH, float scale) {
     constexpr int PITCH = FLASH_PITCH<HS>, QUERIES = FLASH_QUERIES<HS>, SIZE = QUERIES * PITCH;
     DYNAMIC_SHARED(memory);
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(FLASH_THREADS)
 /* dQ of 64 queries. Grid: (B*NH, tiles of 64 queries, the longest first). */
 template <int HS>
 __global__ void __launch_bounds__(FLASH_THREADS)
-    flash_backward_queries_kernel(bf16 *dqkv, const bf16 *dout, const Stat *lse, const Stat *delta,
+    flash_backward_queries_kernel(bf16 *dqkv, const bf16 *dout, const RowStat *lse, const RowStat *delta,
                                   const bf16 *qkv, int T, int NH, float scale) {
     constexpr int PITCH = FLASH_PITCH<HS>, KEYS = FLASH_KEYS<HS>, SIZE = KEYS * PITCH;
     DYNAMIC_SHARED(memory);
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(FLASH_THREADS)
 
 /* delta (B,NH,T): the row sums D. */
 template <int HS>
-static void flash_backward(bf16 *dqkv, const bf16 *dout, const Stat *lse, const Stat *delta,
+static void flash_backward(bf16 *dqkv, const bf16 *dout, const RowStat *lse, const RowStat *delta,
                            const bf16 *qkv, int B, int T, int NH) {
     size_t shared_keys = (2 * FLASH_ROWS + 4 * FLASH_QUERIES<HS>)*FLASH_PITCH<HS> * sizeof(bf16);
     size_t shared_queries = (2 * FLASH_ROWS + 4 * FLASH_KEYS<HS>)*FLASH_PITCH<HS> * sizeof(bf16);

@@ -1,6 +1,6 @@
-/* gradient_reduction.cuh: gradients summed over units and ranks, bucket by bucket; the rules are those of
+/* gradient_reduction.cuh: gradients summed over micro-batches and ranks, bucket by bucket; the rules are those of
  * cpu/reduction.c, and with exact sums the bits are too. NCCL exchanges a bucket on a stream of its own
- * as soon as its last unit is complete, while backward goes on. Numbers that are not finite, or beyond
+ * as soon as its last micro-batch is complete, while backward goes on. Numbers that are not finite, or beyond
  * the fixed-point range, are found before they are sent: a bucket's largest magnitude is kept with the
  * index of the element that has it, as one integer whose maximum no order of threads can change. */
 #ifndef LLMC_CUDA_REDUCTION_CUH
@@ -34,16 +34,16 @@ __device__ inline long long wrapping_sum(long long a, long long b) {
 
 /* What is known of a bucket in this update. */
 typedef struct {
-    double bound;  // sum over units of the largest magnitude
-    Extreme unit;  // the running unit's largest magnitude
-    Extreme worst; // the largest of all units
+    double bound;  // sum over micro-batches of the largest magnitude
+    Extreme micro_batch;  // the running micro-batch's largest magnitude
+    Extreme worst; // the largest of all micro-batches
 } BucketState;
 
-/* One unit's bucket: notes the largest magnitude, where `limit` stands for it and all above it and NaN.
+/* One micro-batch's bucket: notes the largest magnitude, where `limit` stands for it and all above it and NaN.
  * exact: grads go to fixed point, 48 fractional bits, rounded to nearest even: written or added to sums,
  * or, sums NULL, rounded in place. Elements beyond the limit are left out; the update is refused. */
-__global__ void reduction_fold_kernel(Grad *grads, long long *sums, size_t count, float limit,
-                                      bool exact, bool first_unit, BucketState *state) {
+__global__ void reduction_add_fixed_point_kernel(Grad *grads, long long *sums, size_t count, float limit,
+                                      bool exact, bool first_micro_batch, BucketState *state) {
     Extreme mine = 0;
     size_t first = (size_t)blockIdx.x * FOLD_CHUNK, end = min(count, first + FOLD_CHUNK);
     for (size_t i = first + threadIdx.x; i < end; i += REDUCTION_THREADS) {
@@ -55,19 +55,19 @@ __global__ void reduction_fold_kernel(Grad *grads, long long *sums, size_t count
         if (!sums)
             grads[i] = (float)((double)fixed * 0x1p-48);
         else
-            sums[i] = first_unit ? fixed : wrapping_sum(sums[i], fixed);
+            sums[i] = first_micro_batch ? fixed : wrapping_sum(sums[i], fixed);
     }
     for (int bits = WARP / 2; bits > 0; bits /= 2)
         mine = larger(mine, __shfl_xor_sync(FULL_WARP, mine, bits));
-    if (threadIdx.x % WARP == 0) atomicMax(&state->unit, mine);
+    if (threadIdx.x % WARP == 0) atomicMax(&state->micro_batch, mine);
 }
 
-/* Enters the unit's largest magnitude into the bucket. One thread. */
-__global__ void reduction_judge_kernel(BucketState *state, bool first_unit) {
-    if (first_unit) state->bound = 0, state->worst = 0;
-    state->bound += (double)__uint_as_float((unsigned)(state->unit >> 32));
-    state->worst = larger(state->worst, state->unit);
-    state->unit = 0;
+/* Enters the micro-batch's largest magnitude into the bucket. One thread. */
+__global__ void reduction_record_largest_kernel(BucketState *state, bool first_micro_batch) {
+    if (first_micro_batch) state->bound = 0, state->worst = 0;
+    state->bound += (double)__uint_as_float((unsigned)(state->micro_batch >> 32));
+    state->worst = larger(state->worst, state->micro_batch);
+    state->micro_batch = 0;
 }
 
 /* grads = sums back from fixed point; rounded once. */
@@ -153,15 +153,15 @@ static void exchange_begin(size_t, size_t) {}
 static void exchange_end() {}
 #endif
 
-static size_t sums_bytes(size_t count, bool exact, int units, int ranks) {
-    return exact && (units > 1 || ranks > 1) ? size_mul(count, sizeof(long long), "exact sums") : 0;
+static size_t sums_bytes(size_t count, bool exact, int micro_batches, int ranks) {
+    return exact && (micro_batches > 1 || ranks > 1) ? size_mul(count, sizeof(long long), "exact sums") : 0;
 }
 
-size_t reduction_bytes(size_t count, bool exact, int units, int ranks) {
-    return sums_bytes(count, exact, units, ranks) + BUCKETS_MAX * sizeof(BucketState);
+size_t reduction_bytes(size_t count, bool exact, int micro_batches, int ranks) {
+    return sums_bytes(count, exact, micro_batches, ranks) + BUCKETS_MAX * sizeof(BucketState);
 }
 
-void reduction_open(Grad *grads, size_t count, bool exact, int units) {
+void reduction_open(Grad *grads, size_t count, bool exact, int micro_batches) {
     memset(&reduction, 0, sizeof reduction);
     reduction.grads = grads;
     reduction.count = count;
@@ -171,7 +171,7 @@ void reduction_open(Grad *grads, size_t count, bool exact, int units) {
         (BucketState *)device_alloc(BUCKETS_MAX * sizeof(BucketState), "the gradient's buckets");
     reduction.host_states =
         (BucketState *)memory_new(BUCKETS_MAX, sizeof(BucketState), "the gradient's buckets");
-    size_t bytes = sums_bytes(count, exact, units, world_size());
+    size_t bytes = sums_bytes(count, exact, micro_batches, world_size());
     if (bytes)
         reduction.sums =
             (long long *)device_alloc(bytes, "exact gradient sums (--no-exact needs none)");
@@ -196,18 +196,18 @@ static int bucket_at(size_t first, size_t count) {
     return i;
 }
 
-/* Notes one unit's bucket, and with --exact adds it up. */
-static void fold(size_t first, size_t count, bool first_unit) {
+/* Notes one micro-batch's bucket, and with --exact adds it up. */
+static void add_fixed_point(size_t first, size_t count, bool first_micro_batch) {
     BucketState *state = reduction.states + bucket_at(first, count);
     long long *sums = reduction.sums ? reduction.sums + first : NULL;
-    LAUNCH(reduction_fold_kernel, (unsigned)((count + FOLD_CHUNK - 1) / FOLD_CHUNK),
+    LAUNCH(reduction_add_fixed_point_kernel, (unsigned)((count + FOLD_CHUNK - 1) / FOLD_CHUNK),
            REDUCTION_THREADS, 0, reduction.grads + first, sums, count, reduction.limit,
-           reduction.exact, first_unit, state);
-    LAUNCH(reduction_judge_kernel, 1, 1, 0, state, first_unit);
+           reduction.exact, first_micro_batch, state);
+    LAUNCH(reduction_record_largest_kernel, 1, 1, 0, state, first_micro_batch);
     reduction.checked = true;
 }
 
-/* A rank without a unit contributes zeros. */
+/* A rank without a micro-batch contributes zeros. */
 static void contribute_zeros(size_t first, size_t count) {
     BucketState *state = reduction.states + bucket_at(first, count);
     CUDA(cudaMemsetAsync(state, 0, sizeof *state, device.stream));
@@ -218,20 +218,20 @@ static void contribute_zeros(size_t first, size_t count) {
         gradient_zero(reduction.grads + first, count);
 }
 
-void reduction_ready(size_t first, size_t count, bool first_unit, bool last_unit, bool has_unit) {
-    bool exchange = last_unit && world_size() > 1;
+void reduction_ready(size_t first, size_t count, bool first_micro_batch, bool last_micro_batch, bool has_micro_batch) {
+    bool exchange = last_micro_batch && world_size() > 1;
     if (count == 0) return;
-    if (!has_unit)
+    if (!has_micro_batch)
         contribute_zeros(first, count);
     else if (reduction.exact)
-        fold(first, count, first_unit);
+        add_fixed_point(first, count, first_micro_batch);
     else if (exchange)
-        fold(first, count, true); // only to find what is not finite before it is sent
+        add_fixed_point(first, count, true); // only to find what is not finite before it is sent
     if (exchange) exchange_begin(first, count);
 }
 
 /* Reads the buckets' states; then, as in cpu/reduction.c, an element of this rank beyond the limit, or a
- * bucket whose units together may be: -1 when there is none. */
+ * bucket whose micro-batches together may be: -1 when there is none. */
 static int64_t offending_element() {
     int n = reduction.bucket_count;
     int64_t offending = -1;

@@ -8,7 +8,7 @@
 constexpr int LAYERNORM_WARPS = 8;
 
 /* out = (x - mean) * rstd * w + b. out, x (N,C); mean, rstd (N); w, b (C). */
-__global__ void layernorm_forward_kernel(Act *out, Stat *mean, Stat *rstd, const Act *x,
+__global__ void layernorm_forward_kernel(Act *out, RowStat *mean, RowStat *rstd, const Act *x,
                                          const Param *w, const Param *b, int N, int C) {
     int row = blockIdx.x * LAYERNORM_WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (row >= N) return; // the whole warp
@@ -41,7 +41,7 @@ __global__ void layernorm_forward_kernel(Act *out, Stat *mean, Stat *rstd, const
 /* With n = (x - mean) * rstd and dn = dout * w:
  * dx = dresidual + rstd * (dn - mean(dn) - n * mean(dn * n)). Shapes as in ops.h. */
 __global__ void layernorm_backward_kernel(Act *dx, const Act *dout, const Act *dresidual,
-                                          const Act *x, const Stat *mean, const Stat *rstd,
+                                          const Act *x, const RowStat *mean, const RowStat *rstd,
                                           const Param *w, int N, int C) {
     int row = blockIdx.x * LAYERNORM_WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (row >= N) return; // the whole warp
@@ -77,7 +77,7 @@ __global__ void layernorm_backward_kernel(Act *dx, const Act *dout, const Act *d
 /* Partial sums of dw = sum of dout * (x - mean) * rstd and db = sum of dout over a chunk of rows.
  * dw, db (chunks, C). Grid and block as in column_sums_kernel. */
 __global__ void layernorm_weights_kernel(float *dw, float *db, const Act *dout, const Act *x,
-                                         const Stat *mean, const Stat *rstd, int N, int C) {
+                                         const RowStat *mean, const RowStat *rstd, int N, int C) {
     int column = blockIdx.x * COLUMN_TILE + threadIdx.x * PACK;
     int first = blockIdx.y * COLUMN_CHUNK, end = min(N, first + COLUMN_CHUNK);
     int valid = max(0, C - column);
@@ -101,14 +101,14 @@ __global__ void layernorm_weights_kernel(float *dw, float *db, const Act *dout, 
 
 // ---- launchers ----------------------------------------------------------------------------------
 
-void layernorm_forward(Act *out, Stat *mean, Stat *rstd, const Act *x, const Param *w,
+void layernorm_forward(Act *out, RowStat *mean, RowStat *rstd, const Act *x, const Param *w,
                        const Param *b, int N, int C) {
     LAUNCH(layernorm_forward_kernel, divide_up(N, LAYERNORM_WARPS), LAYERNORM_WARPS * WARP, 0, out,
            mean, rstd, x, w, b, N, C);
 }
 
 void layernorm_backward(Act *dx, Grad *dw, Grad *db, const Act *dout, const Act *dresidual,
-                        const Act *x, const Stat *mean, const Stat *rstd, const Param *w, int N,
+                        const Act *x, const RowStat *mean, const RowStat *rstd, const Param *w, int N,
                         int C, bool accumulate) {
     int chunks = column_chunks(N);
     float *partial = (float *)scratch_take(2 * (size_t)chunks * C * sizeof(float));

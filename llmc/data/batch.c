@@ -6,79 +6,86 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens of a unit at its fullest. */
-static size_t unit_tokens(const Batch *batch) { return (size_t)batch->B * batch->T; }
+/* Tokens of a micro-batch at its fullest. */
+static size_t micro_batch_tokens(const Batch *batch) { return (size_t)batch->B * batch->T; }
 
-/* Units of the rank that has the most. */
-static size_t most_units(const Batch *batch) {
-    return (size_t)divide_up(divide_up(batch->max_rows, batch->B), batch->world.size);
+/* Micro-batches of the rank that has the most. */
+static size_t max_micro_steps(const Batch *batch) {
+    return (size_t)divide_up(divide_up(batch->max_sequences, batch->B), batch->world.size);
 }
 
 static size_t loss_count(const Batch *batch) {
-    return size_mul(most_units(batch), unit_tokens(batch), "token losses of an update");
+    return size_mul(max_micro_steps(batch), micro_batch_tokens(batch), "token losses of an update");
 }
 
-Batch *batch_new(World world, int B, int T, int64_t max_rows) {
+Batch *batch_new(World world, int B, int T, int64_t max_sequences) {
     Batch *batch = memory_new(1, sizeof *batch, "a batch");
-    *batch = (Batch){.world = world, .B = B, .T = T, .max_rows = max_rows};
-    size_t tokens = unit_tokens(batch), losses = loss_count(batch);
+    *batch = (Batch){.world = world, .B = B, .T = T, .max_sequences = max_sequences};
+    size_t tokens = micro_batch_tokens(batch), losses = loss_count(batch);
     batch->host_ids = memory_new(tokens, sizeof(int32_t), "a batch");
     batch->host_targets = memory_new(tokens, sizeof(int32_t), "a batch");
     batch->host_losses = memory_new(losses, sizeof(double), "token losses of an update");
-    batch->row_losses = memory_new((size_t)max_rows, sizeof(double), "row losses of an update");
+    batch->sequence_losses =
+        memory_new((size_t)max_sequences, sizeof(double), "sequence losses of an update");
     batch->ids = device_alloc(tokens * element_size(OF_ID), "a batch");
     batch->targets = device_alloc(tokens * element_size(OF_ID), "a batch");
-    batch->all_losses = device_alloc(losses * element_size(OF_STAT), "token losses of an update");
+    batch->all_losses =
+        device_alloc(losses * element_size(OF_ROW_STAT), "token losses of an update");
     return batch;
 }
 
 void batch_free(Batch *batch) {
-    size_t tokens = unit_tokens(batch);
+    size_t tokens = micro_batch_tokens(batch);
     device_free(batch->ids, tokens * element_size(OF_ID));
     device_free(batch->targets, tokens * element_size(OF_ID));
-    device_free(batch->all_losses, loss_count(batch) * element_size(OF_STAT));
+    device_free(batch->all_losses, loss_count(batch) * element_size(OF_ROW_STAT));
     free(batch->host_ids);
     free(batch->host_targets);
     free(batch->host_losses);
-    free(batch->row_losses);
+    free(batch->sequence_losses);
     free(batch);
 }
 
-int64_t batch_units(const Batch *batch, int64_t count) {
-    int64_t units = divide_up(count, batch->B);
-    int64_t after = units - batch->world.rank; // units from this rank's first on
+int64_t batch_micro_steps(const Batch *batch, int64_t count) {
+    int64_t micro_batches = divide_up(count, batch->B);
+    int64_t after = micro_batches - batch->world.rank; // micro-batches from this rank's first on
     return after > 0 ? divide_up(after, batch->world.size) : 0;
 }
 
-int batch_load(Batch *batch, const Rows *rows, uint64_t first, int64_t count, int64_t micro,
-               uint64_t *data) {
+int batch_load(Batch *batch, const Sequences *sequences, uint64_t first, int64_t count,
+               int64_t micro, uint64_t *data) {
     int64_t begin = (micro * batch->world.size + batch->world.rank) * batch->B;
     int size = (int)(count - begin < batch->B ? count - begin : batch->B);
     for (int b = 0; b < size; b++) {
         size_t at = (size_t)b * batch->T;
-        uint64_t row = rows_at(rows, first + (uint64_t)(begin + b));
-        *data += rows_read(rows, row, batch->host_ids + at, batch->host_targets + at);
+        uint64_t sequence = sequences_at(sequences, first + (uint64_t)(begin + b));
+        *data +=
+            sequences_read(sequences, sequence, batch->host_ids + at, batch->host_targets + at);
     }
     size_t tokens = (size_t)size * batch->T;
     write_ids(batch->ids, batch->host_ids, tokens);
     write_ids(batch->targets, batch->host_targets, tokens);
-    batch->losses = device_at(batch->all_losses, OF_STAT, (size_t)micro * unit_tokens(batch));
+    batch->losses =
+        device_at(batch->all_losses, OF_ROW_STAT, (size_t)micro * micro_batch_tokens(batch));
     return size;
 }
 
-double batch_loss_sum(Batch *batch, int64_t count) {
+double batch_all_reduce_losses(Batch *batch, int64_t count) {
     int B = batch->B, T = batch->T, R = batch->world.size;
-    size_t tokens = size_mul((size_t)batch_units(batch, count), unit_tokens(batch), "token losses");
+    size_t tokens = size_mul((size_t)batch_micro_steps(batch, count), micro_batch_tokens(batch),
+                             "token losses");
     read_stats(batch->host_losses, batch->all_losses, tokens);
-    memset(batch->row_losses, 0, (size_t)count * sizeof(double));
-    for (int64_t row = 0; row < count; row++) {
-        int64_t unit = row / B;
-        if (unit % R != batch->world.rank) continue;
-        const double *losses = batch->host_losses + ((unit / R) * B + row % B) * T; // (T)
-        for (int t = 0; t < T; t++) batch->row_losses[row] += losses[t];
+    memset(batch->sequence_losses, 0, (size_t)count * sizeof(double));
+    for (int64_t sequence = 0; sequence < count; sequence++) {
+        int64_t micro_batch = sequence / B;
+        if (micro_batch % R != batch->world.rank) continue;
+        const double *losses =
+            batch->host_losses + ((micro_batch / R) * B + sequence % B) * T; // (T)
+        for (int t = 0; t < T; t++) batch->sequence_losses[sequence] += losses[t];
     }
-    world_sum_doubles(batch->row_losses, (size_t)count); // every other rank added 0: exact
+    world_sum_doubles(batch->sequence_losses, (size_t)count); // every other rank added 0: exact
     double sum = 0;
-    for (int64_t row = 0; row < count; row++) sum += batch->row_losses[row];
+    for (int64_t sequence = 0; sequence < count; sequence++)
+        sum += batch->sequence_losses[sequence];
     return sum;
 }

@@ -5,7 +5,7 @@
  * text, whose tokens are its bytes. A stream is all bytes or all tokens. Files are memory-mapped
  * and checked when opened (magic, version, count against size); token ids are checked as they are
  * served. Whatever is wrong is fatal (EXIT_INPUT): one line with file, field, found, expected.
- * Not here: rows and their order (sequences.h). Next: shard.h (one file), paths.h (which files). */
+ * Not here: sequences and their order (sequences.h). Next: shard.h (one file), paths.h (which files). */
 #ifndef LLMC_STREAM_H
 #define LLMC_STREAM_H
 

@@ -18,17 +18,17 @@ static void add_piece(Checksum *pieces, uint64_t sum) {
     checksum_add(pieces, bytes, sizeof bytes);
 }
 
-void file_summer_begin(FileSummer *summer) {
+void file_checksum_begin(FileChecksummer *summer) {
     checksum_begin(&summer->piece);
     checksum_begin(&summer->pieces);
     summer->bytes = 0;
 }
 
-void file_summer_add(FileSummer *summer, const void *data, size_t bytes) {
+void file_checksum_add(FileChecksummer *summer, const void *data, size_t bytes) {
     const unsigned char *at = data;
     summer->bytes += bytes;
     for (size_t n; bytes > 0; at += n, bytes -= n) {
-        size_t room = FILE_SUM_PIECE - (size_t)summer->piece.bytes;
+        size_t room = FILE_CHECKSUM_PIECE - (size_t)summer->piece.bytes;
         n = bytes < room ? bytes : room;
         checksum_add(&summer->piece, at, n);
         if (n < room) continue;
@@ -37,10 +37,10 @@ void file_summer_add(FileSummer *summer, const void *data, size_t bytes) {
     }
 }
 
-FileSum file_summer_value(const FileSummer *summer) {
+FileChecksum file_checksum_value(const FileChecksummer *summer) {
     Checksum pieces = summer->pieces;
     if (summer->piece.bytes > 0) add_piece(&pieces, checksum_value(&summer->piece));
-    return (FileSum){summer->bytes, checksum_value(&pieces)};
+    return (FileChecksum){summer->bytes, checksum_value(&pieces)};
 }
 
 /* Sums the piece of a file that begins at byte `first`; less than a piece only at the file's end. Returns 0
@@ -49,8 +49,8 @@ static int read_piece(int descriptor, off_t first, Checksum *piece) {
     unsigned char *buffer = memory_new(READ_BYTES, 1, "a buffer for reading");
     int failure = 0;
     checksum_begin(piece);
-    while (piece->bytes < FILE_SUM_PIECE) {
-        size_t left = FILE_SUM_PIECE - (size_t)piece->bytes;
+    while (piece->bytes < FILE_CHECKSUM_PIECE) {
+        size_t left = FILE_CHECKSUM_PIECE - (size_t)piece->bytes;
         ssize_t n = pread(descriptor, buffer, left < READ_BYTES ? left : READ_BYTES,
                           first + (off_t)piece->bytes);
         if (n < 0 && errno == EINTR) continue;
@@ -62,7 +62,7 @@ static int read_piece(int descriptor, off_t first, Checksum *piece) {
     return failure;
 }
 
-int file_sum_read(const char *path, FileSum *sum) {
+int file_checksum_read(const char *path, FileChecksum *sum) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not hang us
     struct stat status;
     if (descriptor < 0) return errno;
@@ -72,12 +72,12 @@ int file_sum_read(const char *path, FileSum *sum) {
         return failure;
     }
 
-    size_t count = (size_t)status.st_size / FILE_SUM_PIECE + 1; // the last may be empty
+    size_t count = (size_t)status.st_size / FILE_CHECKSUM_PIECE + 1; // the last may be empty
     Checksum *pieces = memory_new(count, sizeof *pieces, "the sums of a file's pieces");
     int *failures = memory_new(count, sizeof *failures, "the sums of a file's pieces");
     PARALLEL_EACH
     for (size_t i = 0; i < count; i++)
-        failures[i] = read_piece(descriptor, (off_t)i * FILE_SUM_PIECE, &pieces[i]);
+        failures[i] = read_piece(descriptor, (off_t)i * FILE_CHECKSUM_PIECE, &pieces[i]);
     close(descriptor);
 
     int failure = 0;

@@ -6,8 +6,8 @@
  * descriptor. Of all files together only the last few megabytes read stay resident: what is read
  * again comes from the system's page cache, so large data need no memory of this process.
  * Not here: what the bytes mean (shard.h and others), and writing. */
-#ifndef LLMC_IO_H
-#define LLMC_IO_H
+#ifndef LLMC_INPUT_H
+#define LLMC_INPUT_H
 
 #include <stddef.h>
 #include <stdint.h>

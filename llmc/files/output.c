@@ -33,7 +33,7 @@ struct OutputFile {
     unsigned char *buffer; // (BUFFER_BYTES), of which the first `used` wait to be written
     size_t used;
     uint64_t written, sent;
-    FileSummer sum; // of what was written
+    FileChecksummer sum; // of what was written
 };
 
 /* "first" + "second" + "third"; free() releases it. */
@@ -122,7 +122,7 @@ OutputFile *output_open(Output *output, const char *name) {
     file->output = output;
     file->path = name ? join(output->temporary, "/", name) : memory_string(output->temporary);
     file->buffer = memory_new(BUFFER_BYTES, 1, "the buffer of an output file");
-    file_summer_begin(&file->sum);
+    file_checksum_begin(&file->sum);
     file->descriptor = open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file->descriptor < 0) fail(output, "create", file->path);
     return file;
@@ -140,7 +140,7 @@ static void send(OutputFile *file) {
 }
 
 static void write_all(OutputFile *file, const unsigned char *data, size_t bytes) {
-    file_summer_add(&file->sum, data, bytes);
+    file_checksum_add(&file->sum, data, bytes);
     file->written += bytes;
     while (bytes > 0) {
         ssize_t n = write(file->descriptor, data, bytes);
@@ -176,12 +176,12 @@ void output_print(OutputFile *file, const char *format, ...) {
     free(text);
 }
 
-FileSum output_close(OutputFile *file) {
+FileChecksum output_close(OutputFile *file) {
     write_all(file, file->buffer, file->used);
     file->used = 0;
     if (fsync(file->descriptor) != 0) fail(file->output, "sync to the disk", file->path);
     if (close(file->descriptor) != 0) fail(file->output, "close", file->path);
-    FileSum sum = file_summer_value(&file->sum);
+    FileChecksum sum = file_checksum_value(&file->sum);
     free(file->buffer);
     free(file->path);
     free(file);

@@ -29,7 +29,7 @@ void output_write(OutputFile *file, const void *data, size_t bytes);
 void output_print(OutputFile *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Syncs and closes a file. Returns the bytes written and their sum. */
-FileSum output_close(OutputFile *file);
+FileChecksum output_close(OutputFile *file);
 
 /* Renames NAME.tmp to NAME: now it is there. */
 void output_commit(Output *output);

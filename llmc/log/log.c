@@ -172,7 +172,7 @@ static void put_setting(void *context, const char *name, const char *value, bool
 }
 
 void log_settings(Log *log, const Settings *settings) {
-    options_each(settings, put_setting, record_begin(log, "settings"));
+    settings_each(settings, put_setting, record_begin(log, "settings"));
     record_end(log);
 }
 

@@ -24,7 +24,7 @@ typedef struct {
     double lr;
     double norm;     // before clipping
     uint64_t tokens; // N: valid targets
-    uint64_t data;   // fingerprint of the rows served
+    uint64_t data;   // fingerprint of the sequences served
     double seconds;  // of this update
 } StepRecord;
 

@@ -21,27 +21,27 @@ void block_forward(Act *out, const BlockActs *a, const Act *x, const BlockWeight
 void block_backward(Act *dx, const BlockScratch *scratch, const BlockActs *a, const Act *x,
                     const BlockWeights *w, int B, int T, int C, int NH, bool accumulate) {
     int N = B * T;
-    Act *narrow = scratch->narrow, *wide = scratch->wide;
+    Act *scratch_C = scratch->scratch_C, *scratch_4C = scratch->scratch_4C;
     // out = mid + fcproj(fc_gelu)
     linear_backward_weight(w->fcprojw.g, w->fcprojb.g, dx, a->fc_gelu, N, 4 * C, C, accumulate);
     // fc_gelu = gelu(fc)
-    linear_backward_input(wide, dx, w->fcprojw.w, a->fc, N, 4 * C, C);
+    linear_backward_input(scratch_4C, dx, w->fcprojw.w, a->fc, N, 4 * C, C);
     // fc = fc(ln2)
-    linear_backward_weight(w->fcw.g, w->fcb.g, wide, a->ln2, N, C, 4 * C, accumulate);
-    linear_backward_input(narrow, wide, w->fcw.w, NULL, N, C, 4 * C);
+    linear_backward_weight(w->fcw.g, w->fcb.g, scratch_4C, a->ln2, N, C, 4 * C, accumulate);
+    linear_backward_input(scratch_C, scratch_4C, w->fcw.w, NULL, N, C, 4 * C);
     // ln2 = ln2(mid), and mid itself goes on to out
-    layernorm_backward(dx, w->ln2w.g, w->ln2b.g, narrow, dx, a->mid, a->ln2_mean, a->ln2_rstd,
+    layernorm_backward(dx, w->ln2w.g, w->ln2b.g, scratch_C, dx, a->mid, a->ln2_mean, a->ln2_rstd,
                        w->ln2w.w, N, C, accumulate);
 
     // mid = x + proj(att)
     linear_backward_weight(w->projw.g, w->projb.g, dx, a->att, N, C, C, accumulate);
-    linear_backward_input(narrow, dx, w->projw.w, NULL, N, C, C);
+    linear_backward_input(scratch_C, dx, w->projw.w, NULL, N, C, C);
     // att = attention(qkv)
-    attention_backward(wide, narrow, a->att, a->lse, a->qkv, B, T, C, NH);
+    attention_backward(scratch_4C, scratch_C, a->att, a->lse, a->qkv, B, T, C, NH);
     // qkv = qkv(ln1)
-    linear_backward_weight(w->qkvw.g, w->qkvb.g, wide, a->ln1, N, C, 3 * C, accumulate);
-    linear_backward_input(narrow, wide, w->qkvw.w, NULL, N, C, 3 * C);
+    linear_backward_weight(w->qkvw.g, w->qkvb.g, scratch_4C, a->ln1, N, C, 3 * C, accumulate);
+    linear_backward_input(scratch_C, scratch_4C, w->qkvw.w, NULL, N, C, 3 * C);
     // ln1 = ln1(x), and x itself goes on to mid
-    layernorm_backward(dx, w->ln1w.g, w->ln1b.g, narrow, dx, x, a->ln1_mean, a->ln1_rstd, w->ln1w.w, N,
-                       C, accumulate);
+    layernorm_backward(dx, w->ln1w.g, w->ln1b.g, scratch_C, dx, x, a->ln1_mean, a->ln1_rstd,
+                       w->ln1w.w, N, C, accumulate);
 }

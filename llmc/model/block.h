@@ -27,21 +27,21 @@ typedef struct {
 /* What backward needs to know of a block's forward. N = B*T rows. */
 typedef struct {
     Act *ln1;                  // (N, C)
-    Stat *ln1_mean, *ln1_rstd; // (N)
+    RowStat *ln1_mean, *ln1_rstd; // (N)
     Act *qkv;                  // (N, 3C)
     Act *att;                  // (N, C)
-    Stat *lse;                 // (B, NH, T)
+    RowStat *lse;              // (B, NH, T)
     Act *mid;                  // (N, C)
     Act *ln2;                  // (N, C)
-    Stat *ln2_mean, *ln2_rstd; // (N)
+    RowStat *ln2_mean, *ln2_rstd; // (N)
     Act *fc;                   // (N, 4C) before GELU
     Act *fc_gelu;              // (N, 4C)
 } BlockActs;
 
 /* Scratch that all blocks' backward passes share. */
 typedef struct {
-    Act *narrow; // (N, C)
-    Act *wide;   // (N, 4C)
+    Act *scratch_C;  // (N, C)
+    Act *scratch_4C; // (N, 4C)
 } BlockScratch;
 
 /* out (N,C) from x (N,C). past > 0: one new token (B = T = 1) after `past` earlier ones of its row, whose

@@ -33,24 +33,24 @@ static void *take(Arena *arena, ElementKind kind, size_t count) {
 
 static void take_optimizer(GPT2 *model, Arena *arena) {
     size_t P = model->table.elements;
-    bool low_precision = element_size(OF_PARAM) != element_size(OF_STATE);
-    model->master = low_precision ? take(arena, OF_STATE, P) : NULL;
-    model->m = take(arena, OF_STATE, P);
-    model->v = take(arena, OF_STATE, P);
+    bool low_precision = element_size(OF_PARAM) != element_size(OF_OPTIMIZER_STATE);
+    model->master = low_precision ? take(arena, OF_OPTIMIZER_STATE, P) : NULL;
+    model->m = take(arena, OF_OPTIMIZER_STATE, P);
+    model->v = take(arena, OF_OPTIMIZER_STATE, P);
 }
 
 static BlockActs take_block(Arena *arena, size_t N, size_t C, size_t NH) {
     return (BlockActs){
         .ln1 = take(arena, OF_ACT, N * C),
-        .ln1_mean = take(arena, OF_STAT, N),
-        .ln1_rstd = take(arena, OF_STAT, N),
+        .ln1_mean = take(arena, OF_ROW_STAT, N),
+        .ln1_rstd = take(arena, OF_ROW_STAT, N),
         .qkv = take(arena, OF_ACT, N * 3 * C),
         .att = take(arena, OF_ACT, N * C),
-        .lse = take(arena, OF_STAT, N * NH),
+        .lse = take(arena, OF_ROW_STAT, N * NH),
         .mid = take(arena, OF_ACT, N * C),
         .ln2 = take(arena, OF_ACT, N * C),
-        .ln2_mean = take(arena, OF_STAT, N),
-        .ln2_rstd = take(arena, OF_STAT, N),
+        .ln2_mean = take(arena, OF_ROW_STAT, N),
+        .ln2_rstd = take(arena, OF_ROW_STAT, N),
         .fc = take(arena, OF_ACT, N * 4 * C),
         .fc_gelu = take(arena, OF_ACT, N * 4 * C),
     };
@@ -68,8 +68,8 @@ static void take_activations(GPT2 *model, Arena *arena, size_t N, bool share, bo
         model->cache[l] = share ? take(arena, OF_ACT, (size_t)c->seq_len * 3 * C) : model->acts[l].qkv;
     }
     model->lnf = take(arena, OF_ACT, N * C);
-    model->lnf_mean = take(arena, OF_STAT, N);
-    model->lnf_rstd = take(arena, OF_STAT, N);
+    model->lnf_mean = take(arena, OF_ROW_STAT, N);
+    model->lnf_rstd = take(arena, OF_ROW_STAT, N);
 }
 
 static void take_scratch(GPT2 *model, Arena *arena, size_t N, bool training) {
@@ -77,8 +77,8 @@ static void take_scratch(GPT2 *model, Arena *arena, size_t N, bool training) {
     model->logits = take(arena, OF_ACT, (size_t)classifier_chunk((int)N, (int)Vp) * Vp);
     if (!training) return;
     model->dresidual = take(arena, OF_ACT, N * C);
-    model->scratch.narrow = take(arena, OF_ACT, N * C);
-    model->scratch.wide = take(arena, OF_ACT, N * 4 * C);
+    model->scratch.scratch_C = take(arena, OF_ACT, N * C);
+    model->scratch.scratch_4C = take(arena, OF_ACT, N * 4 * C);
 }
 
 /* Bytes taken since the last call with the same mark. */
@@ -91,7 +91,8 @@ static size_t taken(const Arena *arena, size_t *mark) {
 /* Carves all of the model's device memory from the arena, and says how much went where. */
 static MemoryPlan carve(GPT2 *model, Arena *arena, bool training) {
     MemoryPlan plan = {0};
-    size_t P = model->table.elements, N = (size_t)model->max_rows * model->config.seq_len, mark = 0;
+    size_t P = model->table.elements, N = (size_t)model->max_sequences * model->config.seq_len,
+           mark = 0;
     model->params = take(arena, OF_PARAM, P);
     plan.params = taken(arena, &mark);
     model->grads = training ? take(arena, OF_GRAD, P) : NULL;
@@ -129,16 +130,16 @@ static void name_weights(GPT2 *model) {
 }
 
 /* A model without device memory. */
-static GPT2 *model_outline(const Config *config, int max_rows, bool recompute) {
-    if ((int64_t)max_rows * config->seq_len > INT_MAX)
+static GPT2 *model_outline(const Config *config, int max_sequences, bool recompute) {
+    if ((int64_t)max_sequences * config->seq_len > INT_MAX)
         fatal(EXIT_USAGE,
               "--batch %d times --seq-len %d is more than %d tokens at once; use a smaller --batch",
-              max_rows, config->seq_len, INT_MAX);
+              max_sequences, config->seq_len, INT_MAX);
     GPT2 *model = memory_new(1, sizeof *model, "the model");
     size_t L = config->layers;
     model->config = *config;
     model->table = tensor_table_new(config);
-    model->max_rows = max_rows;
+    model->max_sequences = max_sequences;
     model->recompute = recompute;
     model->blocks = memory_new(L, sizeof *model->blocks, "the model");
     model->acts = memory_new(L, sizeof *model->acts, "the model");
@@ -147,16 +148,16 @@ static GPT2 *model_outline(const Config *config, int max_rows, bool recompute) {
     return model;
 }
 
-MemoryPlan gpt2_memory(const Config *config, int max_rows, bool recompute, bool training) {
-    GPT2 *model = model_outline(config, max_rows, recompute);
+MemoryPlan gpt2_memory(const Config *config, int max_sequences, bool recompute, bool training) {
+    GPT2 *model = model_outline(config, max_sequences, recompute);
     Arena measure = {NULL, 0};
     MemoryPlan plan = carve(model, &measure, training);
     gpt2_free(model);
     return plan;
 }
 
-GPT2 *gpt2_new(const Config *config, int max_rows, bool recompute, bool training) {
-    GPT2 *model = model_outline(config, max_rows, recompute);
+GPT2 *gpt2_new(const Config *config, int max_sequences, bool recompute, bool training) {
+    GPT2 *model = model_outline(config, max_sequences, recompute);
     Arena arena = {NULL, 0};
     carve(model, &arena, training);
     model->bytes = arena.used;
@@ -184,14 +185,17 @@ void gpt2_write_weights(GPT2 *model, const Tensor *tensor, size_t first, const f
                         size_t count) {
     size_t at = tensor->offset + first;
     write_floats(device_at(model->params, OF_PARAM, at), OF_PARAM, host, count);
-    if (model->master) write_floats(device_at(model->master, OF_STATE, at), OF_STATE, host, count);
+    if (model->master)
+        write_floats(device_at(model->master, OF_OPTIMIZER_STATE, at), OF_OPTIMIZER_STATE, host,
+                     count);
 }
 
 void gpt2_read_weights(const GPT2 *model, const Tensor *tensor, size_t first, float *host,
                        size_t count) {
     size_t at = tensor->offset + first;
     if (model->master)
-        read_floats(host, device_at(model->master, OF_STATE, at), OF_STATE, count);
+        read_floats(host, device_at(model->master, OF_OPTIMIZER_STATE, at), OF_OPTIMIZER_STATE,
+                    count);
     else
         read_floats(host, device_at(model->params, OF_PARAM, at), OF_PARAM, count);
 }
@@ -246,7 +250,7 @@ static void forward(GPT2 *m, const Id *ids, int B, int T, int past, bool cached)
 
 void gpt2_forward(GPT2 *model, const Id *ids, int B, int T) { forward(model, ids, B, T, 0, false); }
 
-void gpt2_loss(GPT2 *m, Stat *losses, const Id *targets, int B, int T) {
+void gpt2_loss(GPT2 *m, RowStat *losses, const Id *targets, int B, int T) {
     classifier(losses, NULL, NULL, m->logits, m->lnf, m->wte.w, targets, 0, B * T, m->config.channels,
                m->config.vocab, config_padded_vocab(&m->config), false);
 }
@@ -263,16 +267,16 @@ void gpt2_each_bucket(const GPT2 *m, BucketReady ready, void *context) {
     for (int l = m->config.layers - 1; l >= -1; l--) report_bucket(m, l, ready, context);
 }
 
-void gpt2_backward(GPT2 *m, Stat *losses, const Id *ids, const Id *targets, int B, int T, double scale,
-                   bool accumulate, BucketReady ready, void *context) {
+void gpt2_backward(GPT2 *m, RowStat *losses, const Id *ids, const Id *targets, int B, int T,
+                   double scale, bool accumulate, BucketReady ready, void *context) {
     const Config *c = &m->config;
     int C = c->channels, L = c->layers, NH = c->heads, N = B * T;
     // losses = cross_entropy(lnf @ wte.T, targets)
-    classifier(losses, m->scratch.narrow, m->wte.g, m->logits, m->lnf, m->wte.w, targets, scale, N, C,
-               c->vocab, config_padded_vocab(c), accumulate);
+    classifier(losses, m->scratch.scratch_C, m->wte.g, m->logits, m->lnf, m->wte.w, targets, scale,
+               N, C, c->vocab, config_padded_vocab(c), accumulate);
     // lnf = ln_f(residual[L])
-    layernorm_backward(m->dresidual, m->lnfw.g, m->lnfb.g, m->scratch.narrow, NULL, m->residual[L],
-                       m->lnf_mean, m->lnf_rstd, m->lnfw.w, N, C, accumulate);
+    layernorm_backward(m->dresidual, m->lnfw.g, m->lnfb.g, m->scratch.scratch_C, NULL,
+                       m->residual[L], m->lnf_mean, m->lnf_rstd, m->lnfw.w, N, C, accumulate);
     // residual[l+1] = block(residual[l])
     for (int l = L - 1; l >= 0; l--) {
         bool gone = m->recompute && l < L - 1; // the next block's forward has overwritten this one's

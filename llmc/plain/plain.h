@@ -25,7 +25,7 @@
 #define REAL float
 #endif
 typedef REAL real;
-typedef real Param, Act, Grad, Stat, State;
+typedef real Param, Act, Grad, RowStat, OptimizerState;
 typedef int32_t Id;
 #define OPS_BACKEND
 #include "../base/parallel.h"

@@ -30,13 +30,13 @@ static double *magnitudes; // (size) with --exact, else NULL: the sum of |g|
 static size_t size;
 static int64_t offending; // the first element here that is refused, or -1
 
-size_t reduction_bytes(size_t count, bool exact, int units, int ranks) {
-    (void)units, (void)ranks;
+size_t reduction_bytes(size_t count, bool exact, int micro_batches, int ranks) {
+    (void)micro_batches, (void)ranks;
     return exact ? size_mul(count, sizeof *sums + sizeof *magnitudes, "exact sums") : 0;
 }
 
-void reduction_open(real *grads_, size_t count, bool exact, int units) {
-    (void)units;
+void reduction_open(real *grads_, size_t count, bool exact, int micro_batches) {
+    (void)micro_batches;
     grads = grads_;
     size = count;
     offending = -1;
@@ -53,9 +53,9 @@ void reduction_close(void) {
 }
 
 /* Steps 1 and 2 for element i. */
-static void add_exactly(size_t i, bool first_unit, bool has_unit) {
-    if (first_unit) sums[i] = 0, magnitudes[i] = 0;
-    if (!has_unit) return; // a rank without a micro-batch contributes zeros
+static void add_exactly(size_t i, bool first_micro_batch, bool has_micro_batch) {
+    if (first_micro_batch) sums[i] = 0, magnitudes[i] = 0;
+    if (!has_micro_batch) return; // a rank without a micro-batch contributes zeros
     double g = grads[i];
     if (!(fabs(g) < LIMIT)) return; // note_offending reports it
     sums[i] = (int64_t)((uint64_t)sums[i] + (uint64_t)llrint(g * ONE));
@@ -67,16 +67,16 @@ static void note_offending(size_t first, size_t count, double limit) {
         if (!(fabs((double)grads[i]) < limit)) offending = (int64_t)i;
 }
 
-void reduction_ready(size_t first, size_t count, bool first_unit, bool last_unit, bool has_unit) {
+void reduction_ready(size_t first, size_t count, bool first_micro_batch, bool last_micro_batch, bool has_micro_batch) {
     if (sums) {
         PARALLEL_FOR
-        for (size_t i = first; i < first + count; i++) add_exactly(i, first_unit, has_unit);
-    } else if (!has_unit) {
+        for (size_t i = first; i < first + count; i++) add_exactly(i, first_micro_batch, has_micro_batch);
+    } else if (!has_micro_batch) {
         gradient_zero(grads + first, count);
     }
     // Each rank looks at its own part: after the all-reduce nobody could say whose element it was.
-    if (has_unit && (sums || last_unit)) note_offending(first, count, sums ? LIMIT : INFINITY);
-    if (!last_unit) return;
+    if (has_micro_batch && (sums || last_micro_batch)) note_offending(first, count, sums ? LIMIT : INFINITY);
+    if (!last_micro_batch) return;
     // Step 3, which runs while backward computes the gradients before these.
     if (sums) {
         world_sum_begin(sums + first, count, WORLD_INT64);

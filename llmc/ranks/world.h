@@ -50,11 +50,11 @@ void world_sum_wait(void);
 
 /* Where all ranks are on one machine they share memory, through which large sums go several times faster
  * than through messages: every rank has a part of world_shared_bytes() bytes (0: there is none) that
- * all can read and write, and world_meet is a barrier fast enough to be used a thousand times in an
+ * all can read and write, and world_spin_barrier is a barrier fast enough to be used a thousand times in an
  * update. Each rank sees what was written before the others met it. The environment's
  * TRAIN_GPT2_SHARED is the size of all parts together, in bytes; 0 does without. */
 size_t world_shared_bytes(void);
 void *world_shared(int rank);
-void world_meet(void);
+void world_spin_barrier(void);
 
 #endif

@@ -172,7 +172,7 @@ static void wait_a_little(int turn) {
         sched_yield();
 }
 
-void world_meet(void) {
+void world_spin_barrier(void) {
     unsigned long meeting = atomic_fetch_add(&parts[my_rank]->meetings, 1) + 1;
     for (int rank = 0; rank < part_count; rank++)
         for (int turn = 0; atomic_load(&parts[rank]->meetings) < meeting;) wait_a_little(turn++);

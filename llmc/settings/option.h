@@ -1,7 +1,7 @@
 /* option.h: what an option of the command line is, and the table of train's; option_parse.c
  * (parsing), option_help.c (--help) and settings.c (values as text) all read it. */
-#ifndef LLMC_OPTION_TABLE_H
-#define LLMC_OPTION_TABLE_H
+#ifndef LLMC_OPTION_H
+#define LLMC_OPTION_H
 
 #include "settings.h"
 

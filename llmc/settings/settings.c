@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool options_given(const Settings *settings, const char *name) {
+bool settings_given(const Settings *settings, const char *name) {
     return settings->given >> option_index(&train_options, name) & 1;
 }
 
@@ -25,15 +25,15 @@ static double tenth(double x) {
 
 /* Defaults that follow from other options. */
 static void derive(Settings *settings) {
-    if (options_given(settings, "lr") && !options_given(settings, "min-lr"))
+    if (settings_given(settings, "lr") && !settings_given(settings, "min-lr"))
         settings->min_lr = tenth(settings->lr);
-    if (options_given(settings, "epochs") && !options_given(settings, "steps"))
+    if (settings_given(settings, "epochs") && !settings_given(settings, "steps"))
         settings->steps = -1;
-    if (!options_given(settings, "decay-steps")) settings->decay_steps = -1;
+    if (!settings_given(settings, "decay-steps")) settings->decay_steps = -1;
 }
 
 static void check_together(const Settings *s) {
-    if (options_given(s, "epochs") && options_given(s, "steps"))
+    if (settings_given(s, "epochs") && settings_given(s, "steps"))
         fatal(EXIT_USAGE, "--epochs %g and --steps %lld both say when to stop; give one of them",
               s->epochs, (long long)s->steps);
     if (s->overwrite && s->resume && strcmp(s->resume, "never") != 0)
@@ -41,7 +41,7 @@ static void check_together(const Settings *s) {
               s->resume);
     if (s->min_lr > s->lr)
         fatal(EXIT_USAGE, "--min-lr %g is above --lr %g%s; it takes a number from 0 to --lr",
-              s->min_lr, s->lr, options_given(s, "lr") ? "" : " (the default)");
+              s->min_lr, s->lr, settings_given(s, "lr") ? "" : " (the default)");
 }
 
 Settings options_parse(int argc, char **argv) {
@@ -55,7 +55,7 @@ Settings options_parse(int argc, char **argv) {
     return settings;
 }
 
-void options_free(Settings *settings) {
+void settings_free(Settings *settings) {
     free(settings->data.items);
     free(settings->val.items);
     settings->data = settings->val = (StringList){NULL, 0};
@@ -75,7 +75,7 @@ static bool of_this_start(const char *name) {
     return false;
 }
 
-void options_adopt(Settings *settings, OptionRecord record, void *context) {
+void settings_adopt(Settings *settings, OptionRecord record, void *context) {
     for (int i = 0; i < option_count; i++) {
         const Option *option = &option_table[i];
         if (settings->given >> i & 1 || of_this_start(option->name)) continue;
@@ -85,7 +85,7 @@ void options_adopt(Settings *settings, OptionRecord record, void *context) {
             if (option->type != OPTION_LIST) break;
         }
     }
-    if (options_given(settings, "steps")) settings->epochs = 0;
+    if (settings_given(settings, "steps")) settings->epochs = 0;
     if (settings->epochs > 0) settings->steps = -1;
     check_together(settings);
 }
@@ -138,7 +138,7 @@ static char *joined(const StringList *list) {
     return text;
 }
 
-void options_each(const Settings *settings, OptionVisitor visit, void *context) {
+void settings_each(const Settings *settings, OptionVisitor visit, void *context) {
     for (int i = 0; i < option_count; i++) {
         const Option *option = &option_table[i];
         char buffer[VALUE_CHARS];

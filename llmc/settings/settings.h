@@ -8,9 +8,9 @@
  * --no-name; names are not abbreviated; of an option given twice the last counts, but --data and
  * --val add up.
  *
- * Not here: what only model or data can judge (heads dividing channels, rows in total-batch). */
-#ifndef LLMC_OPTIONS_H
-#define LLMC_OPTIONS_H
+ * Not here: what only model or data can judge (heads dividing channels, sequences in total-batch). */
+#ifndef LLMC_SETTINGS_H
+#define LLMC_SETTINGS_H
 
 #include "../optimizer/schedule.h"
 
@@ -36,7 +36,7 @@ typedef struct {
     bool shuffle;
     uint64_t seed;
     // batch
-    int64_t batch;       // B: rows of one micro-step on one rank
+    int64_t batch;       // B: sequences of one micro-step on one rank
     int64_t total_batch; // tokens per update
     int64_t steps;       // updates; -1: as many as `epochs` take
     double epochs;       // 0: as `steps` says
@@ -58,7 +58,7 @@ typedef struct {
     bool force;               // resume although settings make it another run
     int64_t save_every, keep; // steps; checkpoints, 0: all
     int64_t val_every, sample_every, sample_tokens, log_every; // 0: off
-    int64_t val_tokens; // validation targets, rounded up to whole rows; 0: all
+    int64_t val_tokens; // validation targets, rounded up to whole sequences; 0: all
     double temperature;
     int64_t top_k; // 0: off
     // plan
@@ -74,7 +74,7 @@ typedef struct {
 Settings options_parse(int argc, char **argv);
 
 /* Releases what the settings' lists take. */
-void options_free(Settings *settings);
+void settings_free(Settings *settings);
 
 /* Visits every option in the order of --help with its value as text that the parser takes back (a
  * real with as many digits as read back exactly; a list joined by ", "). value is NULL where an
@@ -82,18 +82,18 @@ void options_free(Settings *settings);
  * false. given: the user set it. */
 typedef void (*OptionVisitor)(void *context, const char *name, const char *value, bool quoted,
                               bool given);
-void options_each(const Settings *settings, OptionVisitor visit, void *context);
+void settings_each(const Settings *settings, OptionVisitor visit, void *context);
 
-/* The recorded value of an option, as options_each gave it; of a list, item 0, 1, ... NULL: none. */
+/* The recorded value of an option, as settings_each gave it; of a list, item 0, 1, ... NULL: none. */
 typedef const char *(*OptionRecord)(void *context, const char *name, int item);
 
 /* Resuming: every option that describes the run and was not given takes its recorded value instead of a
  * default. Those that only concern this start of it keep theirs: out, overwrite, resume, force, threads and
  * rank-timeout. The strings are not copied. */
-void options_adopt(Settings *settings, OptionRecord record, void *context);
+void settings_adopt(Settings *settings, OptionRecord record, void *context);
 
 /* Whether the user set an option. */
-bool options_given(const Settings *settings, const char *name);
+bool settings_given(const Settings *settings, const char *name);
 
 /* The text of --help, generated from the table; no line is longer than 100 columns. */
 void options_help(FILE *out);

@@ -1,12 +1,9 @@
-/* train_options.c: see option.h. The defaults of gpt2 are those of the course's reproduction
- * of the 124M model; tiny's make a run of about a minute on two cores. */
+/* train_options.c: the options of training and planning, one row each. The defaults of gpt2 are those of the
+ * course's reproduction of the 124M model; tiny's make a run of about a minute on two cores. */
 #include "option.h"
-
-#include "../base/number.h"
 
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
 
 #define FIELD(name) offsetof(Settings, name)
 
@@ -35,22 +32,21 @@ const Option option_table[] = {
     {"val-fraction", "X", "Data", OPTION_REAL, FIELD(val_fraction), FRACTION, "0.1", "0.1",
      "without --val, the share of the data's end that is kept for validation; 0: none"},
     {"shuffle", NULL, "Data", OPTION_SWITCH, FIELD(shuffle), NO_RANGE, "true", "true",
-     "serve each epoch's rows in a random order, instead of the stream's"},
+     "serve each epoch's sequences in a random order, instead of the stream's"},
     {"seed", "N", "Data", OPTION_SEED, FIELD(seed), NO_RANGE, "42", "42",
-     "of initial weights, row order and samples"},
+     "of initial weights, sequence order and samples"},
 
     {"batch", "B", "Batch", OPTION_INTEGER, FIELD(batch), COUNT, "8", "64",
-     "rows that a rank computes at a time; does not change the result"},
+     "sequences that a rank computes at a time; does not change the result"},
     {"total-batch", "N", "Batch", OPTION_INTEGER, FIELD(total_batch), LARGE, "1024", "524288",
-     "tokens of one update, over all ranks and micro-steps; a multiple of the row's length"},
+     "tokens of one update, over all ranks and micro-steps; a multiple of the sequence's length"},
     {"steps", "N", "Batch", OPTION_INTEGER, FIELD(steps), LARGE, "1000", "19073",
      "updates to make"},
     {"epochs", "X", "Batch", OPTION_REAL, FIELD(epochs), POSITIVE, NULL, NULL,
      "go so many times through the data, instead of --steps"},
     {"recompute", NULL, "Batch", OPTION_SWITCH, FIELD(recompute), NO_RANGE, "false", "false",
      "keep only each block's input and compute the rest again: less memory, more time"},
-    {"threads", "N", "Batch", OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL,
-     HELP_THREADS},
+    {"threads", "N", "Batch", OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL, HELP_THREADS},
     {"rank-timeout", "SECONDS", "Batch", OPTION_REAL, FIELD(rank_timeout), NOT_NEGATIVE, "10", "10",
      "end all ranks when one has died or hangs for so long; 0: wait for ever"},
 
@@ -98,7 +94,7 @@ const Option option_table[] = {
     {"val-every", "N", "Output", OPTION_INTEGER, FIELD(val_every), INTERVAL, "250", "250",
      "steps between validations; 0: off"},
     {"val-tokens", "N", "Output", OPTION_INTEGER, FIELD(val_tokens), INTERVAL, "0", "10485760",
-     "validate on the first N targets, rounded up to whole rows; 0: on all"},
+     "validate on the first N targets, rounded up to whole sequences; 0: on all"},
     {"sample-every", "N", "Output", OPTION_INTEGER, FIELD(sample_every), INTERVAL, "250", "250",
      "steps between samples of what the model writes; 0: off"},
     {"sample-tokens", "N", "Output", OPTION_INTEGER, FIELD(sample_tokens), COUNT_OR_0, "200", "32",
@@ -113,7 +109,7 @@ const Option option_table[] = {
     {"ranks", "R", "Plan", OPTION_INTEGER, FIELD(ranks), COUNT, NULL, NULL,
      "ask about a run on so many ranks"},
     {"micro-steps", "K", "Plan", OPTION_INTEGER, FIELD(micro_steps), COUNT, NULL, NULL,
-     "instead of --total-batch: ask about updates of so many units on every rank"},
+     "instead of --total-batch: ask about updates of so many micro-batches on every rank"},
 };
 const int option_count = sizeof option_table / sizeof *option_table;
 static const char usage[] =
@@ -138,49 +134,5 @@ const OptionTable train_options = {
     .usage = usage,
     .more = more,
 };
-_Static_assert(sizeof option_table / sizeof *option_table <= 64, "Settings.given has a bit a row");
-
-/* In full, or as 1e15 where that is too long to read. */
-static const char *bound(char text[NUMBER_CHARS], double value) {
-    if (value < 1e12) return number_write_real(text, value);
-    int exponent = (int)log10(value);
-    snprintf(text, NUMBER_CHARS, "%ge%d", value / pow(10, exponent), exponent);
-    return text;
-}
-
-const char *option_range(char text[OPTION_TEXT_CHARS], const OptionRange *range) {
-    char low[NUMBER_CHARS], high[NUMBER_CHARS];
-    bound(low, range->low);
-    if (isinf(range->high))
-        snprintf(text, OPTION_TEXT_CHARS, "%s %s", range->above ? "above" : "from", low);
-    else
-        snprintf(text, OPTION_TEXT_CHARS, "from %s to %s%s", low, range->below ? "below " : "",
-                 bound(high, range->high));
-    return text;
-}
-
-const char *option_kind(char text[OPTION_TEXT_CHARS], const Option *option) {
-    char range[OPTION_TEXT_CHARS];
-    const char *kind = "a name or path";
-    switch (option->type) {
-    case OPTION_INTEGER:
-        kind = "a whole number";
-        break;
-    case OPTION_REAL:
-        kind = "a number";
-        break;
-    case OPTION_NONFINITE:
-        kind = "stop or skip:K, K";
-        break;
-    case OPTION_SEED:
-        return "a whole number from 0 to 18446744073709551615";
-    case OPTION_SCHEDULE:
-        return "cosine, linear, constant or wsd";
-    case OPTION_SWITCH:
-    case OPTION_STRING:
-    case OPTION_LIST:
-        return kind;
-    }
-    snprintf(text, OPTION_TEXT_CHARS, "%s %.70s", kind, option_range(range, &option->range));
-    return text;
-}
+_Static_assert(sizeof option_table / sizeof *option_table <= 64,
+               "Settings.given has one bit per row");

@@ -1,6 +1,6 @@
 /* evaluate.h: the loss of a model on data it does not train on. */
-#ifndef LLMC_EVAL_H
-#define LLMC_EVAL_H
+#ifndef LLMC_EVALUATE_H
+#define LLMC_EVALUATE_H
 
 #include "../model/gpt2.h"
 #include "../data/batch.h"
@@ -10,8 +10,8 @@ typedef struct {
     uint64_t tokens; // targets
 } Evaluation;
 
-/* Evaluates rows 0 .. limit of `rows` in stream order, in portions of batch->max_rows. Every rank calls
- * it. limit <= rows->rows; rows->shuffle is false. */
-Evaluation evaluate(GPT2 *model, Batch *batch, const Rows *rows, uint64_t limit);
+/* Evaluates sequences 0 .. limit of `sequences` in stream order, in portions of batch->max_sequences. Every rank calls
+ * it. limit <= sequences->per_epoch; sequences->shuffle is false. */
+Evaluation evaluate(GPT2 *model, Batch *batch, const Sequences *sequences, uint64_t limit);
 
 #endif

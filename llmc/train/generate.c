@@ -109,8 +109,8 @@ static void context_append(Context *c, int token) {
     c->ids[c->length++] = token;
 }
 
-void sample_generate(GPT2 *model, const int32_t *prompt, int n, int64_t count, const Sampling *sampling,
-                     TokenReady ready, void *context) {
+void generate(GPT2 *model, const int32_t *prompt, int n, int64_t count, const Sampling *sampling,
+              TokenReady ready, void *context) {
     int T = model->config.seq_len, V = model->config.vocab;
     Context c = {.model = model};
     c.ids = memory_new((size_t)T, sizeof(int32_t), "sampling");

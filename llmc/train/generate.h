@@ -1,6 +1,6 @@
 /* generate.h: text from a model, token by token. */
-#ifndef LLMC_SAMPLE_H
-#define LLMC_SAMPLE_H
+#ifndef LLMC_GENERATE_H
+#define LLMC_GENERATE_H
 
 #include "../model/gpt2.h"
 
@@ -21,7 +21,7 @@ typedef void (*TokenReady)(void *context, int token);
 
 /* Continues `prompt` (n >= 1 ids, the last seq_len of which count) by `count` tokens. When the context is
  * full, generation stops or goes on from its later half, as sampling says. */
-void sample_generate(GPT2 *model, const int32_t *prompt, int n, int64_t count, const Sampling *sampling,
-                     TokenReady ready, void *context);
+void generate(GPT2 *model, const int32_t *prompt, int n, int64_t count, const Sampling *sampling,
+              TokenReady ready, void *context);
 
 #endif

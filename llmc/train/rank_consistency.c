@@ -48,25 +48,25 @@ static void add_data(Profile *profile, const char *name, const Stream *stream) {
 }
 
 /* Whether this is the first rank that differs: it speaks, the others wait. False when none does. */
-static bool first_to_speak(const World *world, bool differs) {
+static bool first_to_report(const World *world, bool differs) {
     int64_t first = differs ? world->rank : world->size;
     world_min_i64(&first, 1);
     if (first < world->size && first != world->rank) world_barrier();
     return first == world->rank;
 }
 
-void ranks_agree(const World *world, const Settings *settings, const Dataset *data) {
+void rank_consistency_check(const World *world, const Settings *settings, const Dataset *data) {
     if (world->size == 1) return;
     static Profile mine, rank0;
     mine.count = 0;
-    options_each(settings, add_setting, &mine);
+    settings_each(settings, add_setting, &mine);
     add_data(&mine, "training data", data->train);
     if (data->val) add_data(&mine, "validation data", data->val);
     rank0 = mine;
     world_broadcast(&rank0, sizeof rank0, 0);
     int i = 0;
     while (i < mine.count && mine.item[i].hash == rank0.item[i].hash) i++;
-    if (first_to_speak(world, i < mine.count))
+    if (first_to_report(world, i < mine.count))
         fatal(EXIT_USAGE,
               "%s differs between ranks: here it is %s, on rank 0 it is %s; start every rank "
               "with the same options and files",
@@ -79,14 +79,15 @@ void ranks_agree(const World *world, const Settings *settings, const Dataset *da
 enum { PIECE = 1 << 16 };
 
 /* The checksum of a tensor's weights, or with `moments` of its part of that packed buffer. */
-static uint64_t tensor_checksum(const GPT2 *model, const Tensor *tensor, const State *moments,
-                                float *host) {
+static uint64_t tensor_checksum(const GPT2 *model, const Tensor *tensor,
+                                const OptimizerState *moments, float *host) {
     Checksum sum;
     checksum_begin(&sum);
     for (size_t first = 0; first < tensor->count; first += PIECE) {
         size_t n = tensor->count - first < PIECE ? tensor->count - first : PIECE;
         if (moments)
-            read_floats(host, device_at(moments, OF_STATE, tensor->offset + first), OF_STATE, n);
+            read_floats(host, device_at(moments, OF_OPTIMIZER_STATE, tensor->offset + first),
+                        OF_OPTIMIZER_STATE, n);
         else
             gpt2_read_weights(model, tensor, first, host, n);
         checksum_add(&sum, host, n * sizeof *host);
@@ -94,9 +95,9 @@ static uint64_t tensor_checksum(const GPT2 *model, const Tensor *tensor, const S
     return checksum_value(&sum);
 }
 
-void ranks_agree_on_start(const World *world, const GPT2 *model) {
+void rank_consistency_check_weights(const World *world, const GPT2 *model) {
     if (world->size == 1) return;
-    const State *const of[] = {NULL, model->m, model->v};
+    const OptimizerState *const of[] = {NULL, model->m, model->v};
     const size_t count = (size_t)model->table.count * 3;
     float *host = memory_new(PIECE, sizeof *host, "comparing ranks");
     uint64_t *mine = memory_new(count, sizeof *mine, "comparing ranks");
@@ -107,7 +108,7 @@ void ranks_agree_on_start(const World *world, const GPT2 *model) {
     world_broadcast(rank0, count * sizeof *rank0, 0);
     size_t i = 0;
     while (i < count && mine[i] == rank0[i]) i++;
-    if (first_to_speak(world, i < count))
+    if (first_to_report(world, i < count))
         fatal(EXIT_INPUT,
               "the %s of %s differ from rank 0's at the start; give every machine the same files "
               "and build",

@@ -1,8 +1,8 @@
 /* rank_consistency.h: what must be the same on every rank before they train together. mpirun can start ranks
  * with different options, and machines can hold different files under one name; such ranks would
  * wait for each other in the wrong places, or train on a batch that nobody asked for. */
-#ifndef LLMC_AGREEMENT_H
-#define LLMC_AGREEMENT_H
+#ifndef LLMC_RANK_CONSISTENCY_H
+#define LLMC_RANK_CONSISTENCY_H
 
 #include "../model/gpt2.h"
 #include "../ranks/world.h"
@@ -11,10 +11,10 @@
 
 /* Fatal (EXIT_USAGE) unless every rank has rank 0's settings and data: one line, from the first rank that
  * differs. --threads may differ; --out is rank 0's alone. Every rank calls it. */
-void ranks_agree(const World *world, const Settings *settings, const Dataset *data);
+void rank_consistency_check(const World *world, const Settings *settings, const Dataset *data);
 
 /* The same for the weights and moments to start from: machines may hold different files under one name, or
  * compute a random start with different mathematical libraries. Fatal (EXIT_INPUT). */
-void ranks_agree_on_start(const World *world, const GPT2 *model);
+void rank_consistency_check_weights(const World *world, const GPT2 *model);
 
 #endif

@@ -109,7 +109,7 @@ Resume resume_open(Settings *s, const World *world) {
     resume.same_out = !s->out || is_same_directory(s->out, parent);
     if (!s->out) s->out = memory_string(parent);
     free(parent);
-    options_adopt(s, recorded, (void *)resume.state);
+    settings_adopt(s, recorded, (void *)resume.state);
     return resume;
 }
 
@@ -150,7 +150,7 @@ void resume_check(const Resume *resume, const Settings *settings, const RunFacts
                   int seq_len) {
     if (!resume->path) return;
     Comparison c = {resume, settings};
-    options_each(settings, compare, &c);
+    settings_each(settings, compare, &c);
     if (now->seq_len != seq_len) {
         char text[2][16];
         snprintf(text[0], sizeof text[0], "%d", now->seq_len);

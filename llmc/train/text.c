@@ -68,7 +68,7 @@ char *text_sample(GPT2 *model, bool bytes, int64_t count, const Sampling *sampli
     Collector c = {.ids = !bytes};
     int32_t start = text_start(bytes, model->config.vocab);
     c.bytes = memory_new(size_mul((size_t)count, ID_WIDTH, "a sample"), 1, "a sample");
-    sample_generate(model, &start, 1, count, sampling, collect, &c);
+    generate(model, &start, 1, count, sampling, collect, &c);
     char *text = text_printable(c.bytes, c.size);
     free(c.bytes);
     return text;

@@ -6,6 +6,7 @@
 #include "../checkpoint/checkpoint_list.h"
 #include "run_directory.h"
 #include "rank_consistency.h"
+#include "startup_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,23 +18,23 @@
 Dataset trainer_prepare(Trainer *t) {
     const Settings *s = &t->settings;
     Dataset data = dataset_open(s);
-    ranks_agree(&t->world, s, &data);
+    rank_consistency_check(&t->world, s, &data);
     const char *start = t->resume.path ? t->resume.path : weights_path(s->model);
     if (start) t->start = weights_open(start);
     Config config = plan_config(s, &data, t->start ? weights_config(t->start) : NULL);
     stream_set_vocab(data.train, config.vocab);
     if (data.val) stream_set_vocab(data.val, config.vocab);
-    t->rows = rows_new(data.train, config.seq_len, s->seed, s->shuffle);
-    if (data.val) t->val = rows_new(data.val, config.seq_len, s->seed, false);
+    t->sequences = sequences_new(data.train, config.seq_len, s->seed, s->shuffle);
+    if (data.val) t->val = sequences_new(data.val, config.seq_len, s->seed, false);
     backend_open(t->world.local_rank, t->world.local_size, (int)s->threads);
-    t->plan = plan_make(s, &config, &t->world, &t->rows, data.val ? &t->val : NULL);
+    t->plan = plan_make(s, &config, &t->world, &t->sequences, data.val ? &t->val : NULL);
     return data;
 }
 
 bool trainer_is_finished(const Trainer *t) {
     const Resume *resume = &t->resume;
     if (!resume->path) return false;
-    RunFacts facts = {t->plan.T, stream_identity(t->rows.stream), t->plan.schedule.end};
+    RunFacts facts = {t->plan.T, stream_identity(t->sequences.stream), t->plan.schedule.end};
     resume_check(resume, &t->settings, &facts, weights_config(t->start)->seq_len);
     if (resume->at.step < t->plan.steps) return false;
     if (t->world.rank == 0)
@@ -50,9 +51,9 @@ static char *open_directory(const Trainer *t) {
         checkpoints_set_aside(s->out, t->resume.at.step);
         return memory_string(s->out);
     }
-    bool anew = strcmp(s->resume, "auto") == 0 && !t->resume.path;
-    if (anew) checkpoints_set_aside(s->out, -1); // what an interrupted save has left goes
-    return run_directory_open(s->out, s->overwrite || anew);
+    bool start_new = strcmp(s->resume, "auto") == 0 && !t->resume.path;
+    if (start_new) checkpoints_set_aside(s->out, -1); // what an interrupted save has left goes
+    return run_directory_open(s->out, s->overwrite || start_new);
 }
 
 void trainer_start_log(Trainer *t, const Dataset *data) {
@@ -60,7 +61,7 @@ void trainer_start_log(Trainer *t, const Dataset *data) {
     const Settings *s = &t->settings;
     const Resume *resume = &t->resume;
     t->out = open_directory(t);
-    plan_print(&t->plan, s, &t->world, data, &t->rows);
+    startup_table_print(&t->plan, s, &t->world, data, &t->sequences);
     double flops = gpt2_flops_per_token(&t->plan.config), peak = backend_peak_flops() * t->world.size;
     if (resume->same_out) {
         t->log = log_resume(t->out, t->plan.steps, s->log_every, flops, peak, resume->at.log);
@@ -77,13 +78,13 @@ void trainer_start_log(Trainer *t, const Dataset *data) {
 }
 
 /* Takes up the run where the checkpoint left it. */
-static void take_up(Trainer *t) {
+static void restore_checkpoint(Trainer *t) {
     const TrainerState *at = &t->resume.at;
     checkpoint_load(t->resume.path, t->start, t->model);
     t->step = at->step;
     t->updates = at->updates;
     t->skipped = at->skipped;
-    t->position = at->position;
+    t->sequences_served = at->sequences_served;
     t->tokens = at->tokens;
     t->seconds = at->seconds;
     if (t->resume.same_out) t->saved = at->step;
@@ -91,12 +92,12 @@ static void take_up(Trainer *t) {
 
 void trainer_start_weights(Trainer *t) {
     if (t->resume.path)
-        take_up(t);
+        restore_checkpoint(t);
     else if (t->start)
         weights_load(t->start, t->model);
     else
         gpt2_init(t->model, t->settings.seed);
-    ranks_agree_on_start(&t->world, t->model);
+    rank_consistency_check_weights(&t->world, t->model);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -109,14 +110,14 @@ void trainer_save(Trainer *t) {
     TrainerState at = {.step = t->step,
                        .updates = t->updates,
                        .skipped = t->skipped,
-                       .position = t->position,
+                       .sequences_served = t->sequences_served,
                        .tokens = t->tokens,
                        .seconds = t->seconds,
                        .schedule_end = t->plan.schedule.end,
                        .log = log_offsets(t->log),
-                       .data = stream_identity(t->rows.stream)};
+                       .data = stream_identity(t->sequences.stream)};
     char *path = checkpoints_path(t->out, t->step);
-    checkpoint_save(path, t->model, &at, &t->settings, stream_is_bytes(t->rows.stream));
+    checkpoint_save(path, t->model, &at, &t->settings, stream_is_bytes(t->sequences.stream));
     log_checkpoint(t->log, t->step, path);
     checkpoints_keep(t->out, t->settings.keep);
     free(path);

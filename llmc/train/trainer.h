@@ -16,7 +16,7 @@ typedef struct {
     Settings settings;
     World world;
     Plan plan;
-    Rows rows, val;
+    Sequences sequences, val;
     GPT2 *model;
     Batch *batch;
     AdamW optimizer;
@@ -30,7 +30,7 @@ typedef struct {
     // What changes from update to update.
     int64_t step;      // index of the next update
     int64_t updates;   // AdamW's t: updates that changed the weights
-    uint64_t position; // rows served so far
+    uint64_t sequences_served; // sequences served so far
     int64_t skipped;   // updates in a row that were not finite
     uint64_t tokens;   // targets trained on
     double seconds;    // spent in updates

@@ -1,6 +1,6 @@
 /* transpose_columns.h: columns of a matrix as rows, for files that keep a matrix the other way round. */
-#ifndef LLMC_TRANSPOSE_H
-#define LLMC_TRANSPOSE_H
+#ifndef LLMC_TRANSPOSE_COLUMNS_H
+#define LLMC_TRANSPOSE_COLUMNS_H
 
 #include <stddef.h>
 
