@@ -7,6 +7,7 @@
 #include "llmc/base/error.h"
 #include "llmc/base/memory.h"
 #include "llmc/base/edit_distance.h"
+#include "llmc/base/start.h"
 #include "llmc/commands/commands.h"
 #include "llmc/ranks/stop.h"
 #include "llmc/ranks/watchdog.h"
@@ -273,6 +274,7 @@ static _Noreturn void refuse_command(const char *word) {
 }
 
 int main(int argc, char **argv) {
+    process_start();
     if (argc < 2 || argv[1][0] == '-') return command_train(argc, argv);
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);

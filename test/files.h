@@ -27,6 +27,16 @@ __attribute__((unused)) static void files_remove(const char *folder) {
     rmdir(folder);
 }
 
+/* How many entries of a folder have a part of their name in common. */
+__attribute__((unused)) static int files_matching(const char *folder, const char *part) {
+    int count = 0;
+    DIR *directory = opendir(folder);
+    for (struct dirent *entry; directory && (entry = readdir(directory));)
+        count += strstr(entry->d_name, part) != NULL;
+    if (directory) closedir(directory);
+    return count;
+}
+
 static pid_t files_owner;
 
 static void files_clean(void) {

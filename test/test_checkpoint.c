@@ -223,7 +223,10 @@ TEST(newest_good, "the newest good checkpoint is found below damaged ones and st
     CHECK(!checkpoints_any(out) && !checkpoints_newest_good(out) &&
           !checkpoints_newest_good("/nowhere"));
     save(out, 5), save(out, 20), save(out, 100);
-    mkdir(in_folder("newest/step_00000300.tmp"), 0777);
+    mkdir(in_folder("newest/step_00000300.tmp"), 0777); // a user's
+    mkdir(in_folder("newest/step_00000300.train_gpt2-0123456789abcdef.tmp"), 0777);
+    write_string("newest/step_00000300.train_gpt2-0123456789abcdef.tmp/unfinished.train_gpt2", "");
+    write_string("newest/step_00000300.train_gpt2-0123456789abcdef.tmp/content", "half");
     mkdir(in_folder("newest/step_400"), 0777);
     mkdir(in_folder("newest/step_000000500"), 0777);
     mkdir(in_folder("newest/step_0000600x"), 0777);
@@ -238,7 +241,8 @@ TEST(newest_good, "the newest good checkpoint is found below damaged ones and st
 
     checkpoints_set_aside(out, 20);
     CHECK(access(in_folder("newest/step_00000100.aside"), F_OK) == 0);
-    CHECK(access(in_folder("newest/step_00000300.tmp"), F_OK) != 0, "unfinished ones go");
+    CHECK(access(in_folder("newest/step_00000300.train_gpt2-0123456789abcdef.tmp"), F_OK) != 0, "unfinished ones go");
+    CHECK(access(in_folder("newest/step_00000300.tmp"), F_OK) == 0, "what has no mark stays");
     CHECK(access(in_folder("newest/step_00000020"), F_OK) == 0);
     save(out, 100);
     checkpoints_set_aside(out, 20);
@@ -296,8 +300,6 @@ TEST(nth_call_fails,
     setup();
     char out[256];
     strcpy(out, new_out("nth"));
-    char unfinished[300];
-    snprintf(unfinished, sizeof unfinished, "%s/step_00000002.tmp", out);
     for (FaultKind kind = FAULT_IO; kind <= FAULT_SHORT_WRITE; kind++) {
         int code = MASKED;
         for (long at = 1; code != 0; at++) {
@@ -311,7 +313,7 @@ TEST(nth_call_fails,
                   fault_names[kind], at, code);
             CHECK(failed || step == 2, "%s at call %ld", fault_names[kind], at);
             if (kind != FAULT_KILL)
-                CHECK(access(unfinished, F_OK) != 0, "%s at %ld leaves nothing", fault_names[kind],
+                CHECK(files_matching(out, ".tmp") == 0, "%s at %ld leaves nothing", fault_names[kind],
                       at);
             files_remove(out);
             mkdir(out, 0777);

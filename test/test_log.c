@@ -302,18 +302,39 @@ TEST(resume_short, "a log shorter than at its checkpoint goes on from its end, w
 // ---------------------------------------------------------------------------------------------
 // Faults
 
+/* The first write of a log, and every later one, finds the disk full. */
+static void write_to_full_disk(void) {
+    Log *log = open_scratch(1, 0);
+    faults_arm(1, FAULT_FULL);
+    log_val(log, 0, 1, 1);
+}
+
 TEST(no_place,
      "a directory that is missing or not one, a full disk: file, reason, remedy, exit 1") {
     CHECK_FATAL(EXIT_RUNTIME, "/nowhere/log.txt: cannot open it: No such file",
                 log_open("/nowhere", 1, 0, 0, 0));
     CHECK_FATAL(EXIT_RUNTIME, "/dev/null/log.txt: cannot open it: Not a directory",
                 log_open("/dev/null", 1, 0, 0, 0));
-    if (access("/dev/full", W_OK) != 0) SKIP("no /dev/full here");
-    remove(path_of("log.txt"));
-    if (symlink("/dev/full", path_of("log.txt")) != 0) abort();
     CHECK_FATAL(EXIT_RUNTIME, "log.txt: cannot write: No space left on device; make room",
-                log_val(open_scratch(1, 0), 0, 1, 1));
-    remove(path_of("log.txt"));
+                write_to_full_disk());
+}
+
+TEST(links, "a log that is a link, has another name, or is no regular file is left alone") {
+    char other[300], log[300];
+    snprintf(log, sizeof log, "%s", path_of("log.txt"));
+    snprintf(other, sizeof other, "%s", path_of("others"));
+    for (int kind = 0; kind < 3; kind++) {
+        remove(log);
+        FILE *file = fopen(other, "w");
+        if (!file || fputs("mine", file) < 0 || fclose(file) != 0) abort();
+        if ((kind == 0 ? symlink(other, log) : kind == 1 ? link(other, log) : mkfifo(log, 0600)) != 0) abort();
+        CHECK_FATAL(EXIT_RUNTIME, kind == 0 ? "log.txt: is a link" : kind == 1 ? "a hard link" : "log.txt: ",
+                    open_scratch(1, 0));
+        struct stat status;
+        CHECK(stat(other, &status) == 0 && status.st_size == 4, "the other file is as it was");
+    }
+    remove(log);
+    remove(other);
 }
 
 TEST(failing_calls, "whichever file call fails, the run ends with exit 1 and one line") {

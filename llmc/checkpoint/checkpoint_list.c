@@ -4,6 +4,8 @@
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../files/output.h"
+#include "../files/path.h"
+#include "../files/temporary.h"
 #include "checkpoint.h"
 
 #include <dirent.h>
@@ -12,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char prefix[] = "step_";
 enum { PREFIX = sizeof prefix - 1, LEAST_DIGITS = 8, MOST_DIGITS = 18 };
@@ -24,13 +25,11 @@ char *checkpoints_path(const char *out, int64_t step) {
     return path;
 }
 
-/* The step that a directory entry's name is of, or -1: step_ and at least eight digits. *tail is what
- * follows them. */
-static int64_t step_of(const char *name, const char **tail) {
+/* The step that a directory entry's name is of, or -1: step_ and at least eight digits. */
+static int64_t step_of(const char *name) {
     if (strncmp(name, prefix, PREFIX) != 0) return -1;
     size_t digits = strspn(name + PREFIX, "0123456789");
-    *tail = name + PREFIX + digits;
-    if (digits < LEAST_DIGITS || digits > MOST_DIGITS) return -1;
+    if (digits < LEAST_DIGITS || digits > MOST_DIGITS || name[PREFIX + digits]) return -1;
     if (digits > LEAST_DIGITS && name[PREFIX] == '0')
         return -1; // not as checkpoints_path spells it
     return strtoll(name + PREFIX, NULL, 10);
@@ -41,16 +40,28 @@ static int descending(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* The steps of entries step_NNNNNNNN<tail>, the newest first; free() releases them. */
-static int64_t *list(const char *out, const char *tail, int *count) {
+/* The next entry of a directory, or NULL at its end; fatal when it cannot be read. */
+static const char *next_entry(DIR *directory, const char *path) {
+    errno = 0;
+    struct dirent *entry = readdir(directory);
+    if (!entry && errno)
+        fatal(EXIT_RUNTIME, "%s: cannot be listed to its end: %s; nothing was changed", path, strerror(errno));
+    return entry ? entry->d_name : NULL;
+}
+
+/* The steps of the entries step_NNNNNNNN, the newest first; free() releases them. Promise: only a missing
+ * directory, or a path that is none, holds no checkpoints; what cannot be listed ends the program. */
+static int64_t *list(const char *out, int *count) {
     int64_t *steps = NULL;
     *count = 0;
     DIR *directory = opendir(out);
-    if (!directory) return NULL;
-    for (struct dirent *entry; (entry = readdir(directory));) {
-        const char *rest = "";
-        int64_t step = step_of(entry->d_name, &rest);
-        if (step < 0 || strcmp(rest, tail) != 0) continue;
+    if (!directory && (errno == ENOENT || errno == ENOTDIR)) return NULL;
+    if (!directory)
+        fatal(EXIT_RUNTIME, "%s: cannot be listed: %s; nothing was changed; check its permissions", out,
+              strerror(errno));
+    for (const char *name; (name = next_entry(directory, out));) {
+        int64_t step = step_of(name);
+        if (step < 0) continue;
         steps = memory_grow(steps, (size_t)*count + 1, sizeof *steps, "a list of checkpoints");
         steps[(*count)++] = step;
     }
@@ -61,12 +72,12 @@ static int64_t *list(const char *out, const char *tail, int *count) {
 
 bool checkpoints_any(const char *out) {
     int count;
-    free(list(out, "", &count));
+    free(list(out, &count));
     return count > 0;
 }
 
 char **checkpoints_all(const char *out, int *count) {
-    int64_t *steps = list(out, "", count);
+    int64_t *steps = list(out, count);
     char **paths = memory_new((size_t)*count, sizeof *paths, "a list of checkpoints");
     for (int i = 0; i < *count; i++) paths[*count - 1 - i] = checkpoints_path(out, steps[i]);
     free(steps);
@@ -75,7 +86,7 @@ char **checkpoints_all(const char *out, int *count) {
 
 char *checkpoints_newest_good(const char *out) {
     int count;
-    int64_t *steps = list(out, "", &count);
+    int64_t *steps = list(out, &count);
     char *good = NULL, problem[CHECKPOINT_PROBLEM];
     for (int i = 0; i < count && !good; i++) {
         char *path = checkpoints_path(out, steps[i]);
@@ -103,7 +114,7 @@ static void set_aside(const char *path) {
     size_t bytes = strlen(path) + 32;
     char *name = memory_new(bytes, 1, "a file name");
     snprintf(name, bytes, "%s.aside", path);
-    for (int i = 2; access(name, F_OK) == 0; i++) snprintf(name, bytes, "%s.aside%d", path, i);
+    for (int i = 2; path_exists(name); i++) snprintf(name, bytes, "%s.aside%d", path, i);
     if (rename(path, name) != 0)
         fatal(EXIT_RUNTIME, "%s: cannot be renamed to %s: %s", path, name, strerror(errno));
     warning("%s lies beyond the step that this run goes on from; it is now %s", path, name);
@@ -112,21 +123,14 @@ static void set_aside(const char *path) {
 
 void checkpoints_set_aside(const char *out, int64_t step) {
     int count;
-    int64_t *steps = list(out, "", &count);
+    int64_t *steps = list(out, &count);
     for (int i = 0; i < count && steps[i] > step; i++) {
         char *path = checkpoints_path(out, steps[i]);
         set_aside(path);
         free(path);
     }
     free(steps);
-
-    steps = list(out, ".tmp", &count);
-    for (int i = 0; i < count; i++) {
-        char *path = checkpoints_path(out, steps[i]);
-        output_remove_unfinished(path);
-        free(path);
-    }
-    free(steps);
+    temporary_clean(out, NULL);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -137,8 +141,7 @@ static bool is_ours(const char *path) {
     DIR *directory = opendir(path);
     if (!directory) return false;
     bool ours = true;
-    for (struct dirent *entry; (entry = readdir(directory));) {
-        const char *name = entry->d_name;
+    for (const char *name; (name = next_entry(directory, path));) {
         if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
             ours = ours && checkpoint_has_file(name);
     }
@@ -157,7 +160,7 @@ static void remove_checkpoint(const char *path) {
 
 void checkpoints_keep(const char *out, int64_t keep) {
     int count;
-    int64_t *steps = keep > 0 ? list(out, "", &count) : NULL;
+    int64_t *steps = keep > 0 ? list(out, &count) : NULL;
     for (int i = 0; steps && i < count; i++) {
         char *path = i < keep ? NULL : checkpoints_path(out, steps[i]);
         if (path) remove_checkpoint(path);
@@ -168,7 +171,7 @@ void checkpoints_keep(const char *out, int64_t keep) {
 
 void checkpoints_remove(const char *out) {
     int count;
-    int64_t *steps = list(out, "", &count);
+    int64_t *steps = list(out, &count);
     for (int i = 0; i < count; i++) {
         char *path = checkpoints_path(out, steps[i]);
         remove_checkpoint(path);

@@ -2,6 +2,7 @@
  * lost; --bf16 rounds to the nearest. */
 #include "../base/error.h"
 #include "../checkpoint/checkpoint_list.h"
+#include "../files/path.h"
 #include "../settings/option_parse.h"
 #include "../weights/byte_tokenizer.h"
 #include "../weights/llmc_bin.h"
@@ -10,7 +11,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct {
     bool bf16;
@@ -39,7 +39,7 @@ static bool is_bin(const char *name) {
 }
 
 static void write_bin(const char *name, Weights *weights, bool bf16) {
-    Output *output = output_begin(name, OUTPUT_FILE);
+    Output *output = output_begin(name, OUTPUT_NEW_FILE);
     OutputFile *file = output_open(output, NULL);
     llmc_bin_write(file, weights_config(weights), bf16 ? LLMC_BIN_BF16 : LLMC_BIN_FLOAT,
                    weights_read_rows, weights);
@@ -79,7 +79,7 @@ int command_convert(int argc, char **argv) {
     const char *to = values.operands.items[1];
     if (o.bf16 && !is_bin(to))
         fatal(EXIT_USAGE, "--bf16 is only for llm.c files: %s must end in .bin", to);
-    if (access(to, F_OK) == 0)
+    if (path_exists(to))
         fatal(EXIT_USAGE, "%s exists already; move it away or choose another name", to);
 
     char *from = checkpoints_resolve(values.operands.items[0]);

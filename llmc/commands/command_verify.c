@@ -2,10 +2,10 @@
  * sums), a run (each of its checkpoints), a model's weights, or data. The first that is not ends the
  * program with exit code 3. */
 #include "../base/error.h"
-#include "../base/memory.h"
 #include "../checkpoint/checkpoint.h"
 #include "../checkpoint/checkpoint_list.h"
 #include "../data/stream.h"
+#include "../files/path.h"
 #include "../settings/option_parse.h"
 #include "../weights/llmc_bin.h"
 #include "../weights/weights.h"
@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static const OptionTable table = {
     .operands = "PATH...",
@@ -24,15 +23,6 @@ static const OptionTable table = {
              "run (all sums), a\n"
              "Hugging Face directory, an llm.c model, or data (token files, arrays, text).\n",
 };
-
-static bool has_file(const char *directory, const char *name) {
-    size_t bytes = strlen(directory) + strlen(name) + 2;
-    char *path = memory_new(bytes, 1, "a file name");
-    snprintf(path, bytes, "%s/%s", directory, name);
-    bool there = access(path, F_OK) == 0;
-    free(path);
-    return there;
-}
 
 static void print_model(const char *path) {
     Weights *weights = weights_open(path);
@@ -80,11 +70,11 @@ static bool is_file(const char *path) {
 }
 
 static void verify(const char *path) {
-    if (has_file(path, "trainer_state.json"))
+    if (path_exists_in(path, "trainer_state.json"))
         verify_checkpoint(path);
     else if (checkpoints_any(path))
         verify_run(path);
-    else if (has_file(path, "config.json") || has_file(path, "model.safetensors"))
+    else if (path_exists_in(path, "config.json") || path_exists_in(path, "model.safetensors"))
         print_model(path);
     else if (is_file(path) && llmc_bin_matches(path))
         print_model(path);

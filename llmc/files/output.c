@@ -4,8 +4,9 @@
 
 #include "../base/error.h"
 #include "../base/memory.h"
+#include "path.h"
+#include "temporary.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -21,7 +22,8 @@ enum {
 };
 
 struct Output {
-    char *name, *temporary;
+    char *name, *parent; // parent: the directory that it will stand in
+    Temporary temporary;
     OutputKind kind;
     bool renamed;
 };
@@ -36,55 +38,27 @@ struct OutputFile {
     FileChecksummer sum; // of what was written
 };
 
-/* "first" + "second" + "third"; free() releases it. */
-static char *join(const char *first, const char *second, const char *third) {
-    size_t bytes = strlen(first) + strlen(second) + strlen(third) + 1;
-    char *joined = memory_new(bytes, 1, "a file name");
-    snprintf(joined, bytes, "%s%s%s", first, second, third);
-    return joined;
-}
-
 // ---------------------------------------------------------------------------------------------
 // Removing
 
-/* Removes a file, or a directory of plain files. Returns 0 or an errno. */
-static int remove_all(const char *path) {
-    struct stat status;
-    if (lstat(path, &status) != 0) return errno == ENOENT || errno == ENOTDIR ? 0 : errno;
-    if (!S_ISDIR(status.st_mode)) return unlink(path) == 0 ? 0 : errno;
-    DIR *directory = opendir(path);
-    if (!directory) return errno;
-    int failure = 0;
-    for (struct dirent *entry; (entry = readdir(directory));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        if (unlinkat(dirfd(directory), entry->d_name, 0) != 0) failure = errno;
-    }
-    closedir(directory);
-    return rmdir(path) == 0 ? 0 : failure ? failure : errno;
-}
-
-int output_remove_unfinished(const char *name) {
-    char *temporary = join(name, ".tmp", "");
-    int failure = remove_all(temporary);
-    free(temporary);
-    return failure;
-}
-
 int output_remove(const char *name) {
-    char *temporary = join(name, ".tmp", "");
-    int failure = output_remove_unfinished(name);
-    if (!failure) failure = rename(name, temporary) == 0 ? remove_all(temporary) : errno;
-    free(temporary);
-    return failure;
+    Temporary temporary;
+    int failure = temporary_make(&temporary, name);
+    if (failure) return failure;
+    if (rename(name, temporary.content) != 0) failure = errno;
+    int left = temporary_remove(&temporary);
+    return failure ? failure : left;
 }
 
 /* The end of an output that could not be written. The reason is in errno. */
-_Noreturn static void fail(const Output *output, const char *doing, const char *path) {
+_Noreturn static void fail(Output *output, const char *doing, const char *path) {
     int reason = errno;
-    if (!output->renamed) remove_all(output->temporary);
-    const char *advice =
-        reason == ENOSPC || reason == EDQUOT ? "; free some space, then try again" : "";
-    fatal(EXIT_RUNTIME, "%s: cannot %s: %s; %s is %s%s", path, doing, strerror(reason),
+    char *where = memory_string(path); // which may be a path in the temporary directory
+    temporary_remove(&output->temporary);
+    const char *advice = reason == ENOSPC || reason == EDQUOT ? "; free some space, then try again"
+                         : reason == EFBIG ? "; raise the limit on the size of files (ulimit -f)"
+                                           : "";
+    fatal(EXIT_RUNTIME, "%s: cannot %s: %s; %s is %s%s", where, doing, strerror(reason),
           output->name, output->renamed ? "there, but may not survive a power cut" : "not written",
           advice);
 }
@@ -93,7 +67,7 @@ _Noreturn static void fail(const Output *output, const char *doing, const char *
 // Writing
 
 /* Makes what was renamed, created or removed in a directory last. */
-static void sync_directory(const Output *output, const char *path) {
+static void sync_directory(Output *output, const char *path) {
     int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) fail(output, "open the directory", path);
     // EINVAL: a file system that has nothing to sync for a directory
@@ -101,26 +75,43 @@ static void sync_directory(const Output *output, const char *path) {
     close(descriptor);
 }
 
+/* The directory in which `name` stands; free() releases it. */
+static char *parent_of(const char *name) {
+    char *parent = memory_string(name);
+    char *slash = strrchr(parent, '/');
+    if (!slash) {
+        free(parent);
+        return memory_string(".");
+    }
+    slash[slash == parent] = '\0';
+    return parent;
+}
+
+/* Promise: what others wrote is never removed, and two that write to one name do not mix. */
 Output *output_begin(const char *name, OutputKind kind) {
     Output *output = memory_new(1, sizeof *output, "an output");
     output->name = memory_string(name);
-    output->temporary = join(name, ".tmp", "");
+    for (size_t n = strlen(name); n > 1 && name[n - 1] == '/'; n--) output->name[n - 1] = '\0';
+    name = output->name;
+    output->parent = parent_of(name);
     output->kind = kind;
-    int failure = remove_all(output->temporary);
-    if (failure)
-        fatal(EXIT_RUNTIME, "%s: cannot remove what an interrupted run left: %s", output->temporary,
-              strerror(failure));
-    if (kind == OUTPUT_DIRECTORY && access(name, F_OK) == 0)
+    const char *slash = strrchr(name, '/');
+    temporary_clean(output->parent, slash ? slash + 1 : name);
+    if (kind != OUTPUT_FILE && path_exists(name))
         fatal(EXIT_RUNTIME, "%s: exists already; move it away or choose another name", name);
-    if (kind == OUTPUT_DIRECTORY && mkdir(output->temporary, 0777) != 0)
-        fail(output, "make the directory", output->temporary);
+    int failure = temporary_make(&output->temporary, name);
+    if (failure)
+        fatal(EXIT_RUNTIME, "%s.*.tmp: cannot make the directory: %s; %s is not written", name, strerror(failure),
+              name);
+    if (kind == OUTPUT_DIRECTORY && mkdir(output->temporary.content, 0777) != 0)
+        fail(output, "make the directory", output->temporary.content);
     return output;
 }
 
 OutputFile *output_open(Output *output, const char *name) {
     OutputFile *file = memory_new(1, sizeof *file, "an output file");
     file->output = output;
-    file->path = name ? join(output->temporary, "/", name) : memory_string(output->temporary);
+    file->path = name ? path_join(output->temporary.content, name) : memory_string(output->temporary.content);
     file->buffer = memory_new(BUFFER_BYTES, 1, "the buffer of an output file");
     file_checksum_begin(&file->sum);
     file->descriptor = open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -188,17 +179,22 @@ FileChecksum output_close(OutputFile *file) {
     return sum;
 }
 
+/* Gives the content its name. Returns 0, or -1 with errno. */
+static int rename_to_name(const Output *output) {
+    const char *content = output->temporary.content;
+    // link, unlike rename, replaces nothing; content itself is removed with the temporary directory
+    if (output->kind == OUTPUT_NEW_FILE && link(content, output->name) == 0) return 0;
+    if (output->kind == OUTPUT_NEW_FILE && errno == EEXIST) return -1;
+    return rename(content, output->name); // (a file system without hard links comes here, too)
+}
+
 void output_commit(Output *output) {
-    if (output->kind == OUTPUT_DIRECTORY) sync_directory(output, output->temporary);
-    if (rename(output->temporary, output->name) != 0)
-        fail(output, "rename to its name", output->name);
+    if (output->kind == OUTPUT_DIRECTORY) sync_directory(output, output->temporary.content);
+    if (rename_to_name(output) != 0) fail(output, "rename to its name", output->name);
     output->renamed = true;
-    char *parent = memory_string(output->name);
-    char *slash = strrchr(parent, '/');
-    if (slash) slash[slash == parent] = '\0';
-    sync_directory(output, slash ? parent : ".");
-    free(parent);
-    free(output->temporary);
+    sync_directory(output, output->parent);
+    temporary_remove(&output->temporary); // empty now: what is left of it harms nobody
+    free(output->parent);
     free(output->name);
     free(output);
 }

@@ -1,8 +1,9 @@
 /* output.h: files that are whole or absent. A directory of files (a checkpoint) or one file is
- * written under NAME.tmp, every file and directory is synced to the disk, and then it is renamed to
- * NAME: who finds NAME finds all of it, whenever the machine or the program stopped.
+ * written under a temporary name of its own (temporary.h), every file and directory is synced to the
+ * disk, and then it is renamed to NAME: who finds NAME finds all of it, whenever the machine or the
+ * program stopped.
  *
- * Every failure removes NAME.tmp and is fatal (EXIT_RUNTIME, naming file and reason). All changes
+ * Every failure removes what was begun and is fatal (EXIT_RUNTIME, naming file and reason). All changes
  * that this program makes to a disk, but for its logs, are made here. Not here: reading (input.h). */
 #ifndef LLMC_OUTPUT_H
 #define LLMC_OUTPUT_H
@@ -16,10 +17,13 @@
 typedef struct Output Output;
 typedef struct OutputFile OutputFile;
 
-typedef enum { OUTPUT_FILE, OUTPUT_DIRECTORY } OutputKind;
+typedef enum {
+    OUTPUT_FILE,     // replaces a file of that name
+    OUTPUT_NEW_FILE, // fatal when there is anything of that name, at the beginning or the end
+    OUTPUT_DIRECTORY // likewise
+} OutputKind;
 
-/* Begins `name`. What an interrupted attempt has left under NAME.tmp is removed. A file may exist
- * already and will be replaced; a directory may not. */
+/* Begins `name`. What interrupted attempts at it have left is removed. */
 Output *output_begin(const char *name, OutputKind kind);
 
 /* The file to write: `file` in the directory, or with NULL the one file itself. Any number of
@@ -31,14 +35,11 @@ void output_print(OutputFile *file, const char *format, ...) __attribute__((form
 /* Syncs and closes a file. Returns the bytes written and their sum. */
 FileChecksum output_close(OutputFile *file);
 
-/* Renames NAME.tmp to NAME: now it is there. */
+/* Gives it its name: now it is there. */
 void output_commit(Output *output);
 
-/* Removes a directory of plain files that output_commit made: first renamed to NAME.tmp, so that it
+/* Removes a directory of plain files that output_commit made: first renamed to a temporary name, so that it
  * is never seen half gone. Returns 0 or an errno. */
 int output_remove(const char *name);
-
-/* Removes NAME.tmp, what an interrupted attempt has left. Returns 0 or an errno. */
-int output_remove_unfinished(const char *name);
 
 #endif

@@ -1,9 +1,11 @@
 /* log.c: see log.h. */
+#define _GNU_SOURCE // O_NOFOLLOW
 #include "log.h"
 
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../files/json_write.h"
+#include "../files/path.h"
 #include "progress.h"
 #include "screen.h"
 
@@ -41,14 +43,30 @@ static _Noreturn void fail(const LogFile *file, const char *what) {
           file->path, what, strerror(errno));
 }
 
+/* Promise: a log is a file of its own. What another name leads to as well, be it by a link of either kind, is
+ * neither written nor cut. */
+static void refuse_links(const LogFile *file, const struct stat *status) {
+    if (!S_ISREG(status->st_mode))
+        fatal(EXIT_RUNTIME, "%s: is a directory, pipe or device, but a log is a regular file; move it away", file->path);
+    if (status->st_nlink > 1)
+        fatal(EXIT_RUNTIME,
+              "%s: has another name (a hard link), and what is written here would change there; replace it by a "
+              "copy of it",
+              file->path);
+}
+
 /* Opens OUT/NAME and cuts what is beyond `keep` bytes. */
 static LogFile file_open(const char *out, const char *name, int64_t keep) {
-    size_t size = size_add(strlen(out), strlen(name) + 2, name);
-    LogFile file = {.path = memory_new(size, 1, name)};
-    snprintf(file.path, size, "%s/%s", out, name);
-    file.fd = open(file.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    LogFile file = {.path = path_join(out, name)};
+    // O_NONBLOCK: to open a pipe must not hang
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    file.fd = open(file.path, flags, 0666);
     struct stat status;
+    if (file.fd < 0 && errno == ELOOP)
+        fatal(EXIT_RUNTIME, "%s: is a link, and links are not followed; replace it by a copy of what it leads to",
+              file.path);
     if (file.fd < 0 || fstat(file.fd, &status) != 0) fail(&file, "open it");
+    refuse_links(&file, &status);
     file.bytes = status.st_size < keep ? status.st_size : keep;
     if (status.st_size > keep && ftruncate(file.fd, keep) != 0)
         fail(&file, "cut it to the checkpoint");

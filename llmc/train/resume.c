@@ -29,18 +29,41 @@ static char *without_slashes(const char *path) {
     return copy;
 }
 
+/* The directory that a checkpoint stands in. */
+static char *parent_of(const char *path) {
+    char *parent = memory_string(path);
+    char *slash = strrchr(parent, '/');
+    if (slash)
+        slash[slash == parent] = '\0';
+    else
+        strcpy(parent, "."); // a name has at least one character
+    return parent;
+}
+
+/* Whether two paths lead to one directory. */
+static bool is_same_directory(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Rank 0: the checkpoint that --resume names. It is locked if the run goes on in its own directory. */
+static char *find_named(const Settings *s, Lock **lock) {
+    char problem[CHECKPOINT_PROBLEM], *path = without_slashes(s->resume), *parent = parent_of(path);
+    if (!s->out || is_same_directory(s->out, parent)) *lock = run_directory_lock(parent, false);
+    if (!checkpoint_verify(path, problem))
+        fatal(EXIT_INPUT, "--resume %s: no good checkpoint: %s", s->resume, problem);
+    free(parent);
+    return path;
+}
+
 /* Rank 0: the checkpoint to go on from, or NULL. */
-static char *find(const Settings *s) {
-    char problem[CHECKPOINT_PROBLEM];
+static char *find(const Settings *s, Lock **lock) {
     bool must = is_word(s->resume, "must");
-    if (!must && !is_word(s->resume, "auto")) {
-        if (!checkpoint_verify(s->resume, problem))
-            fatal(EXIT_INPUT, "--resume %s: no good checkpoint: %s", s->resume, problem);
-        return without_slashes(s->resume);
-    }
+    if (!must && !is_word(s->resume, "auto")) return find_named(s, lock);
     if (!s->out)
         fatal(EXIT_USAGE, "--resume %s needs --out, the directory of the run to go on with",
               s->resume);
+    *lock = run_directory_lock(s->out, !must);
     char *path = checkpoints_newest_good(s->out);
     if (!path && checkpoints_any(s->out))
         fatal(EXIT_INPUT,
@@ -64,23 +87,6 @@ static char *share(char *path) {
     return path;
 }
 
-/* The directory that a checkpoint stands in. */
-static char *parent_of(const char *path) {
-    char *parent = memory_string(path);
-    char *slash = strrchr(parent, '/');
-    if (slash)
-        slash[slash == parent] = '\0';
-    else
-        strcpy(parent, "."); // a name has at least one character
-    return parent;
-}
-
-/* Whether two paths lead to one directory. */
-static bool is_same_directory(const char *a, const char *b) {
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 // ---------------------------------------------------------------------------------------------
 // Settings
 
@@ -102,7 +108,7 @@ static const char *recorded(void *context, const char *name, int item) {
 Resume resume_open(Settings *s, const World *world) {
     Resume resume = {.warns = world->rank == 0};
     if (is_word(s->resume, "never")) return resume;
-    resume.path = share(world->rank == 0 ? find(s) : NULL);
+    resume.path = share(world->rank == 0 ? find(s, &resume.lock) : NULL);
     if (!resume.path) return resume;
     resume.state = checkpoint_state(resume.path, &resume.at);
     char *parent = parent_of(resume.path);
@@ -116,6 +122,7 @@ Resume resume_open(Settings *s, const World *world) {
 void resume_close(Resume *resume) {
     free(resume->path);
     json_free(resume->state);
+    lock_release(resume->lock);
     *resume = (Resume){0};
 }
 

@@ -8,6 +8,7 @@
 #include "../model/gpt2.h"
 #include "../ranks/world.h"
 #include "../checkpoint/trainer_state.h"
+#include "run_directory.h"
 
 typedef struct {
     char *path;        // of the checkpoint; NULL: the run starts anew
@@ -15,6 +16,7 @@ typedef struct {
     const Json *state; // trainer_state.json
     TrainerState at;   // where the run stands; all 0 for a new one
     bool warns;        // on one rank: warnings are for it to say
+    Lock *lock;        // on that rank, of the directory to go on in: taken before it was looked at; or NULL
 } Resume;
 
 /* Does what --resume asks for, on all ranks alike. With a checkpoint, *settings are completed: options

@@ -4,6 +4,8 @@
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../checkpoint/checkpoint_list.h"
+#include "../files/path.h"
+#include "../files/temporary.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +15,11 @@
 #include <unistd.h>
 
 enum { MOST_RUNS = 9999 };
+
+static const char lock_file[] = ".train_gpt2.lock";
+
+/* Seconds that a start waits for the lock. After kill -9 of mpirun its ranks live on for 1 to 6 s. */
+static const double lock_wait = 15;
 
 static const char *const run_files[] = {"log.txt", "metrics.jsonl"};
 enum { RUN_FILES = sizeof run_files / sizeof run_files[0] };
@@ -38,7 +45,44 @@ static void make_directories(const char *path) {
     free(part);
 }
 
-static char *next_free_run(void) {
+// Promise: one run a directory. Rank 0, the only one that writes, holds the lock from before it looks at the
+// directory until it is gone.
+Lock *run_directory_lock(const char *out, bool make) {
+    if (make)
+        make_directories(out);
+    else if (!path_exists(out))
+        return NULL;
+    char *path = path_join(out, lock_file), holder[LOCK_HOLDER];
+    Lock *lock = NULL;
+    int failure = lock_take(path, 0, &lock, holder);
+    if (failure == EWOULDBLOCK) {
+        printf("%s is in use by %s; waiting for its end\n", out, holder);
+        fflush(stdout);
+        failure = lock_take(path, lock_wait, &lock, holder);
+    }
+    if (failure == EWOULDBLOCK)
+        fatal(EXIT_RUNTIME,
+              "--out %s is in use by %s, which holds %s; nothing was changed; wait for its end, stop it, or "
+              "choose another --out",
+              out, holder, path);
+    if (failure)
+        fatal(EXIT_RUNTIME,
+              "%s: cannot be locked: %s; nothing was changed; a run needs a directory that it may write to, on a "
+              "file system with locks (flock): choose another --out",
+              path, strerror(failure));
+    free(path);
+    return lock;
+}
+
+void run_directory_check(const Lock *lock, const char *out) {
+    if (!lock_is_in_place(lock))
+        fatal(EXIT_RUNTIME,
+              "--out %s was moved, removed or replaced while the run was using it; nothing more is written there; put "
+              "it back and go on with --resume auto",
+              out);
+}
+
+char *run_directory_next(void) {
     make_directories("out");
     char *path = memory_new(32, 1, "a path");
     for (int run = 1; run <= MOST_RUNS; run++) {
@@ -51,13 +95,6 @@ static char *next_free_run(void) {
     fatal(EXIT_RUNTIME, "out/: all of run-0001 to run-%d exist; remove some or give --out", MOST_RUNS);
 }
 
-static char *join(const char *directory, const char *file) {
-    size_t size = strlen(directory) + strlen(file) + 2;
-    char *path = memory_new(size, 1, "a path");
-    snprintf(path, size, "%s/%s", directory, file);
-    return path;
-}
-
 static _Noreturn void refuse(const char *out, const char *found) {
     fatal(EXIT_USAGE,
           "--out %s already holds a run (%s is there); use --resume auto to go on with it, --overwrite to replace "
@@ -67,18 +104,16 @@ static _Noreturn void refuse(const char *out, const char *found) {
 
 /* Removes the run's file, or refuses because it is there. */
 static void clear(const char *out, const char *file, bool overwrite) {
-    char *path = join(out, file);
-    if (!overwrite && access(path, F_OK) == 0) refuse(out, file);
+    char *path = path_join(out, file);
+    if (!overwrite && path_exists(path)) refuse(out, file);
     if (overwrite && unlink(path) != 0 && errno != ENOENT)
         fatal(EXIT_RUNTIME, "--overwrite: cannot remove %s: %s", path, strerror(errno));
     free(path);
 }
 
-char *run_directory_open(const char *out, bool overwrite) {
-    if (!out) return next_free_run();
-    make_directories(out);
+void run_directory_clear(const char *out, bool overwrite) {
     if (!overwrite && checkpoints_any(out)) refuse(out, "a checkpoint");
     if (overwrite) checkpoints_remove(out);
     for (int i = 0; i < RUN_FILES; i++) clear(out, run_files[i], overwrite);
-    return memory_string(out);
+    temporary_clean(out, NULL);
 }

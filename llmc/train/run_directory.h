@@ -2,11 +2,25 @@
 #ifndef LLMC_RUN_DIRECTORY_H
 #define LLMC_RUN_DIRECTORY_H
 
+#include "../files/lock.h"
+
 #include <stdbool.h>
 
-/* Makes the directory `out` (with its parents), or with NULL the next free out/run-NNNN, and returns its
- * path; free() releases it. A directory that already holds a run is refused (EXIT_USAGE), unless
+/* Takes the lock of the directory `out` of a run, OUT/.train_gpt2.lock (lock.h): before anything in it is
+ * looked at, and until the process ends. It waits some seconds for a process that has it: one that was
+ * killed takes a while to go. Fatal (EXIT_RUNTIME), naming host and process, when it is in use, and when
+ * it cannot be locked. make: the directory (with its parents) is made where it is missing; else NULL. */
+Lock *run_directory_lock(const char *out, bool make);
+
+/* Fatal (EXIT_RUNTIME) when the directory is no longer where it was locked: it was moved, removed or replaced,
+ * and what would now be written there might fall into another run. */
+void run_directory_check(const Lock *lock, const char *out);
+
+/* Makes the next free out/run-NNNN and returns its path; free() releases it. */
+char *run_directory_next(void);
+
+/* Makes a locked directory ready for a new run. One that already holds a run is refused (EXIT_USAGE), unless
  * overwrite: then that run's files are removed. */
-char *run_directory_open(const char *out, bool overwrite);
+void run_directory_clear(const char *out, bool overwrite);
 
 #endif

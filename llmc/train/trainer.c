@@ -43,17 +43,18 @@ bool trainer_is_finished(const Trainer *t) {
     return true;
 }
 
-/* The run's directory: the one to go on in, or a new one. --resume auto without a checkpoint starts anew
+/* The run's directory, locked: the one to go on in, or a new one. --resume auto without a checkpoint starts anew
  * where the run was. */
-static char *open_directory(const Trainer *t) {
+static char *open_directory(Trainer *t) {
     const Settings *s = &t->settings;
-    if (t->resume.same_out) {
-        checkpoints_set_aside(s->out, t->resume.at.step);
-        return memory_string(s->out);
-    }
+    char *out = s->out ? memory_string(s->out) : run_directory_next();
+    if (!t->resume.lock) t->resume.lock = run_directory_lock(out, true);
     bool start_new = strcmp(s->resume, "auto") == 0 && !t->resume.path;
-    if (start_new) checkpoints_set_aside(s->out, -1); // what an interrupted save has left goes
-    return run_directory_open(s->out, s->overwrite || start_new);
+    if (t->resume.same_out)
+        checkpoints_set_aside(out, t->resume.at.step);
+    else
+        run_directory_clear(out, s->overwrite || start_new);
+    return out;
 }
 
 void trainer_start_log(Trainer *t, const Dataset *data) {
@@ -107,6 +108,7 @@ void trainer_save(Trainer *t) {
     if (t->saved == t->step) return;
     t->saved = t->step;
     if (!t->log) return;
+    run_directory_check(t->resume.lock, t->out);
     TrainerState at = {.step = t->step,
                        .updates = t->updates,
                        .skipped = t->skipped,

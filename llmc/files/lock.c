@@ -1,0 +1,98 @@
+/* lock.c: see lock.h. flock and not fcntl: a lock of fcntl is lost as soon as any descriptor of the file
+ * is closed. */
+#define _GNU_SOURCE // O_NOFOLLOW
+#include "lock.h"
+
+#include "../base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TURN_MS = 20 };
+
+struct Lock {
+    int descriptor;
+    char *path;
+};
+
+int lock_descriptor(int descriptor) {
+    while (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+        if (errno != EINTR) return errno;
+    return 0;
+}
+
+/* Whether a path leads to the file that is open. */
+static bool leads_to(const char *path, int descriptor) {
+    struct stat named, opened;
+    return stat(path, &named) == 0 && fstat(descriptor, &opened) == 0 && named.st_dev == opened.st_dev &&
+           named.st_ino == opened.st_ino;
+}
+
+/* The open lock file, or -1 with errno. */
+static int open_file(const char *path) {
+    int descriptor;
+    do descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    while (descriptor < 0 && errno == EINTR);
+    return descriptor;
+}
+
+/* Says in the file who holds it. Only for people: failing changes nothing about the lock. */
+static void sign(int descriptor) {
+    char text[LOCK_HOLDER], host[100] = "";
+    if (gethostname(host, sizeof host - 1) != 0 || !host[0]) strcpy(host, "an unknown host");
+    int bytes = snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), host);
+    if (ftruncate(descriptor, 0) == 0 && pwrite(descriptor, text, (size_t)bytes, 0) != bytes) errno = 0;
+}
+
+static void read_holder(int descriptor, char holder[LOCK_HOLDER]) {
+    ssize_t bytes = pread(descriptor, holder, LOCK_HOLDER - 1, 0);
+    holder[bytes > 0 ? bytes : 0] = '\0';
+    holder[strcspn(holder, "\n")] = '\0';
+    if (!holder[0]) strcpy(holder, "another process");
+}
+
+/* One try. Returns 0 with the descriptor, or an errno. */
+static int try_once(const char *path, int *descriptor, char holder[LOCK_HOLDER]) {
+    for (;;) {
+        *descriptor = open_file(path);
+        if (*descriptor < 0) return errno;
+        int failure = lock_descriptor(*descriptor);
+        if (failure == EWOULDBLOCK) read_holder(*descriptor, holder);
+        if (!failure && leads_to(path, *descriptor)) return 0;
+        close(*descriptor);
+        if (failure) return failure;
+        // the file was removed between open and flock: the lock is the file that is there now
+    }
+}
+
+int lock_take(const char *path, double seconds, Lock **lock, char holder[LOCK_HOLDER]) {
+    const struct timespec turn = {.tv_nsec = TURN_MS * 1000000L};
+    int descriptor, failure;
+    for (long turns = (long)(seconds * 1000 / TURN_MS);; turns--) {
+        failure = try_once(path, &descriptor, holder);
+        if (failure != EWOULDBLOCK || turns <= 0) break;
+        nanosleep(&turn, NULL);
+    }
+    if (failure) return failure;
+    sign(descriptor);
+    *lock = memory_new(1, sizeof **lock, "a lock");
+    (*lock)->descriptor = descriptor;
+    (*lock)->path = memory_string(path);
+    return 0;
+}
+
+bool lock_is_in_place(const Lock *lock) { return leads_to(lock->path, lock->descriptor); }
+
+void lock_release(Lock *lock) {
+    if (!lock) return;
+    close(lock->descriptor);
+    free(lock->path);
+    free(lock);
+}

@@ -1,0 +1,18 @@
+/* path.h: what the names of files say. Only ENOENT means that there is nothing: whatever else keeps the
+ * program from looking ends it, before anything is changed. */
+#ifndef LLMC_PATH_H
+#define LLMC_PATH_H
+
+#include <stdbool.h>
+
+/* Whether there is anything of that name, be it a link that leads nowhere. False where a directory on the way
+ * is missing or is none. Fatal (EXIT_RUNTIME) where that cannot be found out. */
+bool path_exists(const char *path);
+
+/* The same for directory/name. */
+bool path_exists_in(const char *directory, const char *name);
+
+/* "directory/name"; free() releases it. */
+char *path_join(const char *directory, const char *name);
+
+#endif
