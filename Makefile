@@ -76,8 +76,8 @@ test_gpt2: $(call reference,$(on)) ## check gradients, optimizer and schedule ag
 mutate: ## show that these tests fail for each of a list of small wrongs in the code
 	$(Q)sh dev/mutate.sh
 
-soak: train_gpt2 $(BUILD)/train_gpt2_alone ## kill a run 1,000 times, and resume it each time (minutes)
-	$(Q)BUILD=$(BUILD) SOAK=1 sh test/cli_resume.sh
+soak: train_gpt2 $(BUILD)/train_gpt2_alone ## kill runs 1,000 times, restart them, start two at once (half an hour)
+	$(Q)for script in cli_resume cli_restart; do BUILD=$(BUILD) SOAK=1 sh test/$$script.sh || exit 1; done
 
 lint: ## includes point one way; formatting; no fast-math
 	$(Q)sh dev/lint.sh

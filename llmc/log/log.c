@@ -47,7 +47,8 @@ static _Noreturn void fail(const LogFile *file, const char *what) {
  * neither written nor cut. */
 static void refuse_links(const LogFile *file, const struct stat *status) {
     if (!S_ISREG(status->st_mode))
-        fatal(EXIT_RUNTIME, "%s: is a directory, pipe or device, but a log is a regular file; move it away", file->path);
+        fatal(EXIT_RUNTIME, "%s: is a directory, pipe or device, but a log is a regular file; move it away",
+              file->path);
     if (status->st_nlink > 1)
         fatal(EXIT_RUNTIME,
               "%s: has another name (a hard link), and what is written here would change there; replace it by a "

@@ -19,7 +19,7 @@ enum { MOST_RUNS = 9999 };
 static const char lock_file[] = ".train_gpt2.lock";
 
 /* Seconds that a start waits for the lock. After kill -9 of mpirun its ranks live on for 1 to 6 s. */
-static const double lock_wait = 15;
+static const double lock_wait = 10;
 
 static const char *const run_files[] = {"log.txt", "metrics.jsonl"};
 enum { RUN_FILES = sizeof run_files / sizeof run_files[0] };

@@ -1,0 +1,125 @@
+#!/bin/sh
+# cli_restart.sh: one run a directory. Two starts on one directory never mix, whenever the second comes; a
+# supervisor that restarts at once after mpirun was killed waits for the ranks that still live; and every end is
+# the undisturbed run's, byte for byte but for times. What belongs to others is neither followed, cut nor removed.
+# SOAK=1: 200 pairs of starts and 100 restarts instead of 6 and 3 (make soak).
+. test/cli.sh
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # containers run as root
+export OMP_WAIT_POLICY=passive                                   # more threads than cores
+pairs=6 restarts=3
+[ -n "${SOAK:-}" ] && pairs=200 restarts=100
+head -c 4000 README.md >"$dir/text"
+base="--layers 1 --heads 2 --channels 16 --seq-len 16 --data $dir/text --log-every 0 --threads 1 --batch 2"
+base="$base --total-batch 64 --val-every 0 --sample-every 0"
+
+records() { timeless "$dir/$1/metrics.jsonl"; }
+# identical A B STEP: checkpoint, records and log.txt of two runs, and that neither has anything unfinished.
+identical() {
+    for file in config.json model.safetensors optimizer.safetensors; do
+        cmp "$dir/$1/$(step "$3")/$file" "$dir/$2/$(step "$3")/$file" || return 1
+    done
+    records "$1" >"$dir/a" && records "$2" >"$dir/b" && [ -s "$dir/a" ] && cmp "$dir/a" "$dir/b" &&
+        cmp "$dir/$1/log.txt" "$dir/$2/log.txt" && ends_once "$2" && [ -z "$(find "$dir/$2" -name '*.tmp')" ]
+}
+step() { printf 'step_%08d' "$1"; }
+ends_once() { [ "$(grep -c '"event":"end".*"done"' "$dir/$1/metrics.jsonl")" = 1 ]; }
+# A pause of FROM to TO seconds that depends on the turn N alone.
+pause() { sleep "$(awk "BEGIN { srand($1); printf \"%.3f\", $2 + ($3 - $2) * rand() }")"; }
+start() { # NAME OPTIONS...
+    name=$1
+    shift
+    # shellcheck disable=SC2086 # a list
+    "$program" $base --out "$dir/$name" "$@"
+}
+
+# ---- two starts
+short="--steps 120 --save-every 25"
+# shellcheck disable=SC2086 # lists
+start straight $short >"$dir/straight.out"
+# pair N OPTIONS...: the same start twice, a moment apart. Says how many of them trained, and their exit codes.
+pair() {
+    turn=$1
+    shift
+    rm -rf "$dir/pair"
+    # shellcheck disable=SC2086 # lists
+    start pair $short "$@" >"$dir/first" 2>"$dir/first.err" </dev/null &
+    first=$!
+    pause "$turn" 0 0.25
+    # shellcheck disable=SC2086 # lists
+    start pair $short "$@" >"$dir/second" 2>"$dir/second.err" </dev/null
+    b=$?
+    wait $first
+    a=$?
+    echo "$(cat "$dir/first" "$dir/second" | grep -c '^trained 120 updates') trained, exit $a and $b"
+}
+# exactly_one PAIRS WANTED OPTIONS...: whether of each pair one trained, to the undisturbed end.
+exactly_one() {
+    n=$1 wanted=$2 turn=0
+    shift 2
+    while [ $turn -lt "$n" ]; do
+        turn=$((turn + 1))
+        seen=$(pair $turn "$@")
+        echo "$seen" | grep -qE "^1 trained, exit $wanted\$" && identical straight pair 120 && continue
+        echo "pair $turn: $seen"
+        cat "$dir/first.err" "$dir/second.err"
+        return 1
+    done
+}
+half=$((pairs / 2))
+check "of two starts with --resume auto one trains, the other finds it finished ($half pairs)" exactly_one $half "0 and 0" --resume auto
+check "of two starts without, one trains, the other is refused ($half pairs)" exactly_one $half "(0 and 2|2 and 0)"
+
+# A run that goes on while others come. (It is stopped in the end.)
+# shellcheck disable=SC2086 # lists
+"$program" $base --out "$dir/live" --steps 1000000 --save-every 0 >"$dir/live.out" 2>&1 &
+live=$!
+await "$dir/live/log.txt"
+# shellcheck disable=SC2086 # lists
+"$program" $base --out "$dir/live" --steps 9 --overwrite >"$dir/overwrite.out" 2>"$dir/overwrite.err" &
+overwrite=$!
+refuses 1 "is in use by process $live on $(uname -n)" "a live run is named to who comes second" start live --steps 9 --resume auto
+wait $overwrite
+check "... and to --overwrite, which removes nothing" grep -q "is in use by process $live on" "$dir/overwrite.err"
+# (log.txt may grow while it is read)
+steps_in_order() { sed -n 's/ train .*//p' "$dir/live/log.txt" | head -n -1 | awk '$1 != NR - 1 { exit 1 }'; }
+check "... whose log has each step once" steps_in_order
+mv "$dir/live" "$dir/moved"
+kill -TERM $live
+wait $live
+check "a run whose directory was moved ends with 1" test $? -eq 1
+check "... and says so" grep -q "was moved, removed or replaced" "$dir/live.out"
+check "... and makes nothing in its old place" test ! -e "$dir/live"
+
+# ---- restarts at once after kill -9 of mpirun
+long="--steps 400 --save-every 20"
+# restart N: 3 ranks, mpirun is killed at some moment, and started again at once; ends like the undisturbed run.
+restart() {
+    rm -rf "$dir/restarted"
+    for try in 1 2 3; do
+        # shellcheck disable=SC2086 # lists
+        mpirun --oversubscribe -np 3 "$program" $base $long --out "$dir/restarted" --resume auto >"$dir/try.out" 2>"$dir/try.err" </dev/null &
+        pid=$!
+        [ $try -eq 3 ] || { pause "$1$try" 0.3 1.2 && kill -9 $pid 2>/dev/null; }
+        wait $pid
+        code=$?
+    done 2>/dev/null # the shell's word on killed jobs
+    [ $code -eq 0 ] && identical undisturbed restarted 400 && return
+    echo "restart $1: exit $code"
+    cat "$dir/try.out" "$dir/try.err"
+    return 1
+}
+restart_all() {
+    n=0
+    while [ $n -lt $restarts ]; do
+        n=$((n + 1))
+        restart $n || return 1
+    done
+}
+if has_ranks; then
+    # shellcheck disable=SC2086 # lists
+    start undisturbed $long >"$dir/undisturbed.out"
+    check "$restarts times, restarts at once after kill -9 of mpirun end as if nothing had been" restart_all
+else
+    skip "no Open MPI"
+fi
+finish cli_restart
