@@ -34,9 +34,11 @@ libs  = $(if $(mpi),$(mpi_libs)) -lm $(LDFLAGS)
 shared := $(patsubst %.c,$(BUILD)/%.o,$(filter-out llmc/cpu/% llmc/plain/%,$(wildcard llmc/*/*.c)))
 cpu     = $(patsubst llmc/cpu/%.c,$(BUILD)/cpu_$(1)/%.o,$(wildcard llmc/cpu/*.c))
 plain   = $(patsubst llmc/plain/%.c,$(BUILD)/plain_$(1)/%.o,$(wildcard llmc/plain/*.c))
+oracle := $(patsubst llmc/plain/%.c,$(BUILD)/oracle/%.o,$(wildcard llmc/plain/*.c)) # test/oracle.h
 on     := $(if $(filter plain,$(KERNELS)),_plain,$(if $(filter cpu,$(KERNELS)),,$(error KERNELS=$(KERNELS): is cpu or plain)))
 tests  := $(patsubst test/%.c,$(BUILD)/%,$(wildcard test/test_*.c)) \
-          $(foreach r,float double,$(patsubst test/%.c,$(BUILD)/%_$(r),$(wildcard test/real_*.c)))
+          $(foreach r,float double,$(patsubst test/%.c,$(BUILD)/%_$(r),$(wildcard test/real_*.c))) \
+          $(BUILD)/backend_cpu
 reference  = $(foreach r,float double,$(BUILD)/test_gpt2$(1)_$(r)) # against recorded float64 values
 scripts := $(wildcard test/cli_*.sh)
 
@@ -101,10 +103,10 @@ $(BUILD)/train_gpt2_plain: $(BUILD)/train_gpt2.o $(shared) $(call plain,float)
 $(BUILD)/test_%: $(BUILD)/test/test_%.o $(shared) $(call cpu,float)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
-$(BUILD)/real_%_float: $(BUILD)/test_float/real_%.o $(shared) $(call cpu,float)
+$(BUILD)/real_%_float: $(BUILD)/test_float/real_%.o $(shared) $(call cpu,float) $(oracle)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
-$(BUILD)/real_%_double: $(BUILD)/test_double/real_%.o $(shared) $(call cpu,double)
+$(BUILD)/real_%_double: $(BUILD)/test_double/real_%.o $(shared) $(call cpu,double) $(oracle)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 gpt2_parts = $(patsubst %,$(BUILD)/test_$(1)/%.o,expect tiny gpt2_operations gpt2_model $(2) \
@@ -115,6 +117,9 @@ $(BUILD)/test_gpt2_plain_float: $(call gpt2_parts,float) $(shared) $(call plain,
 $(BUILD)/test_gpt2_double: $(gpt2_double) $(shared) $(call cpu,double) | $(BUILD)/train_gpt2
 $(BUILD)/test_gpt2_plain_double: $(gpt2_double) $(shared) $(call plain,double) | $(BUILD)/train_gpt2_plain
 $(references):
+	$(call say,link,$@)
+	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
+$(BUILD)/backend_cpu: $(backend_tests) $(call cpu,float) $(oracle) $(shared)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/make_data: $(BUILD)/test/make_data.o
@@ -136,6 +141,9 @@ compile = $(Q)mkdir -p $(@D) && $(CC) $(flags) $(1) -MMD -MP -c -o $@ $<
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call say,cc,$<)
 	$(call compile)
+$(BUILD)/test/%.o: test/%.c $(BUILD)/flags | $(BUILD)/oracle/plain_ops.h
+	$(call say,cc,$<)
+	$(call compile,-I$(BUILD)/oracle)
 $(BUILD)/alone/%.o: llmc/%.c $(BUILD)/flags
 	$(call say,cc,"$< (alone)")
 	$(call compile,-UUSE_MPI)
@@ -151,12 +159,19 @@ $(BUILD)/plain_float/%.o: llmc/plain/%.c $(BUILD)/flags
 $(BUILD)/plain_double/%.o: llmc/plain/%.c $(BUILD)/flags
 	$(call say,cc,"$< (double)")
 	$(call compile,-DREAL=double)
-$(BUILD)/test_float/%.o: test/%.c $(BUILD)/flags
+$(BUILD)/test_float/%.o: test/%.c $(BUILD)/flags | $(BUILD)/oracle/plain_ops.h
 	$(call say,cc,$<)
-	$(call compile,-DREAL=float)
-$(BUILD)/test_double/%.o: test/%.c $(BUILD)/flags
+	$(call compile,-DREAL=float -I$(BUILD)/oracle)
+$(BUILD)/test_double/%.o: test/%.c $(BUILD)/flags | $(BUILD)/oracle/plain_ops.h
 	$(call say,cc,"$< (double)")
-	$(call compile,-DREAL=double)
+	$(call compile,-DREAL=double -I$(BUILD)/oracle)
+
+# llmc/plain/ as the oracle of the tests: plain_ before the names of all operations (test/oracle.h).
+$(BUILD)/oracle/%.o: llmc/plain/%.c $(BUILD)/oracle/plain_names.h $(BUILD)/flags
+	$(call say,cc,"$< (oracle)")
+	$(call compile,-DREAL=double -include $(BUILD)/oracle/plain_names.h)
+$(BUILD)/oracle/plain_ops.h $(BUILD)/oracle/plain_names.h: llmc/ops.h test/oracle.awk
+	$(Q)mkdir -p $(@D) && awk -v names=$(if $(findstring names,$@),1,0) -f test/oracle.awk $< >$@
 
 # The built-in text is this project's own source and docs, as the assembler includes it.
 text := README.md train_gpt2.c $(sort $(wildcard llmc/*.h llmc/*/*.h llmc/*/*.c))

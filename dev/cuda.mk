@@ -33,7 +33,6 @@ kernel_flags = $(cxx_flags) -fsanitize=alignment,bounds -fno-sanitize-recover=al
 
 emulator_sources := $(filter-out $(if $(mpi),,%/nccl.cpp),$(wildcard test/emulator/*.cpp))
 emulator := $(patsubst test/emulator/%.cpp,$(BUILD)/emulator/%.o,$(emulator_sources))
-oracle   := $(patsubst llmc/cpu/%.c,$(BUILD)/oracle/%.o,$(wildcard llmc/cpu/*.c))
 backend_tests := $(patsubst test/%.c,$(BUILD)/test/%.o,$(wildcard test/backend*.c)) \
                  $(BUILD)/test_double/expect.o
 tests += $(if $(cxx),$(BUILD)/test_emulator)
@@ -47,9 +46,6 @@ $(BUILD)/emulator/%.o: test/emulator/%.cpp $(BUILD)/flags
 $(BUILD)/emulated_%/train_gpt2.o: train_gpt2.cu $(BUILD)/flags
 	$(call say,c++,"$< ($*)")
 	$(Q)mkdir -p $(@D) && $(CXX) $(kernel_flags) $(define_$*) -MMD -MP -x c++ -c -o $@ $<
-$(BUILD)/oracle/%.o: llmc/cpu/%.c test/oracle_names.h $(BUILD)/flags
-	$(call say,cc,"$< (oracle)")
-	$(call compile,-DREAL=double -include test/oracle_names.h)
 
 $(BUILD)/backend_%: $(BUILD)/emulated_%/train_gpt2.o $(emulator) $(backend_tests) $(oracle) $(shared)
 	$(call say,link,$@)

@@ -29,12 +29,13 @@ mutation() { # N [TEXT]
         }' "$list"
 }
 
-# The program that must notice what is wrong in a file: recorded values judge the model and the CPU's kernels,
-# the CPU's kernels judge those of CUDA on the emulator.
+# The program that must notice what is wrong in a file: recorded values judge the model and the plain loops;
+# the plain loops judge the kernels of the CPU, and those of CUDA on the emulator.
 tests_of() { # FILE
     case $1 in
     *gelu.cuh) echo build/backend_fp32 ;; # a wrong formula must show below bf16's rounding
     *.cu | *.cuh) echo build/backend_bf16 ;;
+    llmc/plain/*) echo build/test_gpt2_plain_double ;;
     *) echo build/test_gpt2_double ;;
     esac
 }
@@ -74,7 +75,7 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$scratch/built" && cp -R Makefile README.md LICENSE train_gpt2.c train_gpt2.cu llmc test dev "$scratch/built" || exit 1
 echo "building and testing the program as it is"
-for tests in build/test_gpt2_double build/backend_bf16 build/backend_fp32; do
+for tests in build/test_gpt2_double build/test_gpt2_plain_double build/backend_bf16 build/backend_fp32; do
     (cd "$scratch/built" && make -s CC="${CC:-cc}" $tests && $tests | tail -n 1 | grep ' 0 failed') || exit 1
 done
 

@@ -1,5 +1,16 @@
-/* ops.h: the seam. What a device must provide to train GPT-2; the CPU (llmc/cpu/) and CUDA
- * (train_gpt2.cu, llmc/cuda/) each implement all of it, and the linker chooses.
+/* ops.h: the seam. What a device must provide to train GPT-2. Three folders implement all of it, and the
+ * linker chooses one: plain loops to read (llmc/plain/), the fast CPU kernels (llmc/cpu/) and CUDA
+ * (train_gpt2.cu, llmc/cuda/):
+ *
+ *                   plain/         cpu/                                       cuda/
+ *   device, memory  device.c       device.c                                   ../../train_gpt2.cu
+ *   embedding       embedding.c    embedding.c                                embedding.cuh
+ *   LayerNorm       layernorm.c    layernorm.c                                layernorm.cuh
+ *   linear, GELU    linear.c       linear.c, gelu.c; gemm.c, microkernel.h    matmul.cuh, gelu.cuh
+ *   attention       attention.c    attention_forward.c, attention_backward.c  attention.cuh, flash.cuh
+ *   classifier      classifier.c   classifier.c                               classifier.cuh
+ *   norm, AdamW     adamw.c        adamw.c                                    adamw.cuh
+ *   reduction       reduction.c    reduction.c, exchange.c, fixed_point.h     gradient_reduction.cuh
  *
  * Rules of the seam
  * - Shared code holds device pointers but cannot read through them: here the element types are
@@ -13,7 +24,8 @@
  *
  * Letters: B rows in a micro-batch, T tokens a row, N = B*T, C channels, NH heads, hs = C/NH head size,
  * V vocabulary, Vp vocabulary padded to a multiple of 128, L layers. Matrices are row-major; weights
- * are (out, in), as torch.nn.Linear keeps them. Next: gpt2.h for the model built from these. */
+ * are (out, in), as torch.nn.Linear keeps them. Next: plain/plain.h for the loops behind these
+ * declarations; model/gpt2.h for the model built from them. */
 #ifndef LLMC_OPS_H
 #define LLMC_OPS_H
 

@@ -1,6 +1,6 @@
 /* backend.h: tests of a backend through llmc/ops.h alone, so that the same program judges the CPU, CUDA on
- * the emulator and CUDA on a GPU. Arrays live on the device between guards; what the oracle computes in
- * double from the very same values stands beside them. */
+ * the emulator and CUDA on a GPU. Arrays live on the device between guards; beside each stands what the oracle
+ * (oracle.h: the plain loops in double) computes from the same values. */
 #ifndef BACKEND_H
 #define BACKEND_H
 

@@ -8,14 +8,14 @@ static void attention_case(int B, int T, int NH, int hs) {
     Array *qkv = input(OF_ACT, 3 * size, 2), *out = output(OF_ACT, size),
           *lse = output(OF_ROW_STAT, rows);
     attention_forward(out->at, lse->at, qkv->at, B, T, C, NH);
-    oracle_attention_forward(out->want, lse->want, qkv->values, B, T, C, NH);
+    plain_attention_forward(out->want, lse->want, qkv->values, B, T, C, NH);
     check(out, ATTENTION, "out");
     check(lse, ATTENTION, "lse");
 
     Array *dout = input(OF_ACT, size, 1), *dqkv = output(OF_ACT, 3 * size);
     attention_backward(dqkv->at, dout->at, out->at, lse->at, qkv->at, B, T, C, NH);
-    oracle_attention_backward(dqkv->want, dout->values, out->want, lse->want, qkv->values, B, T, C,
-                              NH);
+    plain_attention_backward(dqkv->want, dout->values, out->want, lse->want, qkv->values, B, T, C,
+                             NH);
     check(dqkv, ATTENTION, "dqkv");
 }
 
@@ -48,8 +48,8 @@ TEST(attention_unaligned, "rows that begin at odd addresses") {
 static void decode_case(int T, int NH, int hs) {
     int C = NH * hs;
     Array *qkv = input(OF_ACT, (size_t)T * 3 * C, 2), *whole = output(OF_ACT, (size_t)T * C);
-    oracle_attention_forward(whole->want, output(OF_ROW_STAT, (size_t)NH * T)->want, qkv->values, 1,
-                             T, C, NH);
+    plain_attention_forward(whole->want, output(OF_ROW_STAT, (size_t)NH * T)->want, qkv->values, 1,
+                            T, C, NH);
     for (int t = 0; t < T; t += 7) {
         Array *out = output(OF_ACT, (size_t)C);
         attention_decode(out->at, qkv->at, t, C, NH);
@@ -96,7 +96,7 @@ static void classifier_case(int N, int C, int V, bool accumulate) {
     write_floats(device_at(wte->at, OF_PARAM, (size_t)V * C), OF_PARAM, zeros,
                  (size_t)(Vp - V) * C);
     memset(wte->values + (size_t)V * C, 0, (size_t)(Vp - V) * C * sizeof(double));
-    double *scratch = calloc((size_t)oracle_classifier_chunk(N, Vp) * Vp, sizeof *scratch);
+    double *scratch = calloc((size_t)plain_classifier_chunk(N, Vp) * Vp, sizeof *scratch);
 
     Array *losses = output(OF_ROW_STAT, (size_t)N), *alone = output(OF_ROW_STAT, (size_t)N);
     Array *dx = output(OF_ACT, (size_t)N * C);
@@ -104,13 +104,13 @@ static void classifier_case(int N, int C, int V, bool accumulate) {
         accumulate ? in_out(OF_GRAD, (size_t)Vp * C, 0.1) : output(OF_GRAD, (size_t)Vp * C);
     classifier(alone->at, NULL, NULL, logits->at, x->at, wte->at, target->at, 0, N, C, V, Vp,
                false);
-    oracle_classifier(alone->want, NULL, NULL, scratch, x->values, wte->values, targets, 0, N, C, V,
-                      Vp, false);
+    plain_classifier(alone->want, NULL, NULL, scratch, x->values, wte->values, targets, 0, N, C, V,
+                     Vp, false);
     check(alone, CLASSIFIER, "losses alone");
     classifier(losses->at, dx->at, dwte->at, logits->at, x->at, wte->at, target->at, scale, N, C, V,
                Vp, accumulate);
-    oracle_classifier(losses->want, dx->want, dwte->want, scratch, x->values, wte->values, targets,
-                      scale, N, C, V, Vp, accumulate);
+    plain_classifier(losses->want, dx->want, dwte->want, scratch, x->values, wte->values, targets,
+                     scale, N, C, V, Vp, accumulate);
     check(losses, CLASSIFIER, "losses");
     check(dx, CLASSIFIER, "dx");
     check(dwte, CLASSIFIER, "dwte");

@@ -12,15 +12,15 @@ static void embedding_case(int B, int T, int C, int V, int first, bool accumulat
     Array *wte = input(OF_PARAM, (size_t)V * C, 1), *wpe = input(OF_PARAM, (size_t)seq_len * C, 1);
     Array *out = output(OF_ACT, (size_t)N * C);
     embedding_forward(out->at, id->at, wte->at, wpe->at, B, T, C, first);
-    oracle_embedding_forward(out->want, ids, wte->values, wpe->values, B, T, C, first);
+    plain_embedding_forward(out->want, ids, wte->values, wpe->values, B, T, C, first);
     check(out, EMBEDDING, "out");
 
     Array *dout = input(OF_ACT, (size_t)N * C, 1), *dwte = in_out(OF_GRAD, (size_t)V * C, 1);
     Array *dwpe =
         accumulate ? in_out(OF_GRAD, (size_t)seq_len * C, 1) : output(OF_GRAD, (size_t)seq_len * C);
     embedding_backward(dwte->at, dwpe->at, dout->at, id->at, B, T, C, seq_len, accumulate);
-    oracle_embedding_backward(dwte->want, dwpe->want, dout->values, ids, B, T, C, seq_len,
-                              accumulate);
+    plain_embedding_backward(dwte->want, dwpe->want, dout->values, ids, B, T, C, seq_len,
+                             accumulate);
     check(dwte, EMBEDDING, "dwte");
     check(dwpe, EMBEDDING, "dwpe");
     free(ids);
@@ -49,8 +49,8 @@ static void layernorm_case(int N, int C, int dresidual_is, bool accumulate) {
     Array *out = output(OF_ACT, size), *mean = output(OF_ROW_STAT, (size_t)N),
           *rstd = output(OF_ROW_STAT, (size_t)N);
     layernorm_forward(out->at, mean->at, rstd->at, x->at, w->at, b->at, N, C);
-    oracle_layernorm_forward(out->want, mean->want, rstd->want, x->values, w->values, b->values, N,
-                             C);
+    plain_layernorm_forward(out->want, mean->want, rstd->want, x->values, w->values, b->values, N,
+                            C);
     check(out, LAYERNORM, "out");
     check(mean, LAYERNORM, "mean");
     check(rstd, LAYERNORM, "rstd");
@@ -62,9 +62,9 @@ static void layernorm_case(int N, int C, int dresidual_is, bool accumulate) {
     Array *db = accumulate ? in_out(OF_GRAD, (size_t)C, 1) : output(OF_GRAD, (size_t)C);
     layernorm_backward(dx->at, dw->at, db->at, dout->at, dresidual_is ? other->at : NULL, x->at,
                        mean->at, rstd->at, w->at, N, C, accumulate);
-    oracle_layernorm_backward(dx->want, dw->want, db->want, dout->values,
-                              dresidual_is ? other->values : NULL, x->values, mean->want,
-                              rstd->want, w->values, N, C, accumulate);
+    plain_layernorm_backward(dx->want, dw->want, db->want, dout->values,
+                             dresidual_is ? other->values : NULL, x->values, mean->want, rstd->want,
+                             w->values, N, C, accumulate);
     check(dx, LAYERNORM, "dx");
     check(dw, LAYERNORM, "dw");
     check(db, LAYERNORM, "db");
@@ -94,15 +94,14 @@ static void linear_case(int N, int K, int O) {
     Array *plain = output(OF_ACT, (size_t)N * O), *both = output(OF_ACT, (size_t)N * O);
     Array *in_place = in_out(OF_ACT, (size_t)N * O, 1);
     linear_forward(plain->at, x->at, w->at, NULL, NULL, N, K, O);
-    oracle_linear_forward(plain->want, x->values, w->values, NULL, NULL, N, K, O);
+    plain_linear_forward(plain->want, x->values, w->values, NULL, NULL, N, K, O);
     check(plain, LINEAR, "x w.T");
     linear_forward(both->at, x->at, w->at, bias->at, residual->at, N, K, O);
-    oracle_linear_forward(both->want, x->values, w->values, bias->values, residual->values, N, K,
-                          O);
+    plain_linear_forward(both->want, x->values, w->values, bias->values, residual->values, N, K, O);
     check(both, LINEAR, "x w.T + bias + residual");
     linear_forward(in_place->at, x->at, w->at, bias->at, in_place->at, N, K, O);
-    oracle_linear_forward(in_place->want, x->values, w->values, bias->values, in_place->want, N, K,
-                          O);
+    plain_linear_forward(in_place->want, x->values, w->values, bias->values, in_place->want, N, K,
+                         O);
     check(in_place, LINEAR, "residual in place");
 }
 
@@ -111,7 +110,7 @@ static void linear_gelu_case(int N, int K, int O) {
     Array *bias = input(OF_PARAM, (size_t)O, 1), *out = output(OF_ACT, (size_t)N * O);
     Array *pre = output(OF_ACT, (size_t)N * O);
     linear_gelu_forward(out->at, pre->at, x->at, w->at, bias->at, N, K, O);
-    oracle_linear_gelu_forward(out->want, pre->want, x->values, w->values, bias->values, N, K, O);
+    plain_linear_gelu_forward(out->want, pre->want, x->values, w->values, bias->values, N, K, O);
     check(pre, LINEAR, "pre");
     check(out, GELU, "gelu(pre)");
 }
@@ -121,21 +120,21 @@ static void linear_backward_case(int N, int K, int O, bool accumulate) {
     Array *dout = input(OF_ACT, (size_t)N * O, 1), *pre = input(OF_ACT, (size_t)N * K, 3);
     Array *dx = output(OF_ACT, (size_t)N * K), *dx_gelu = output(OF_ACT, (size_t)N * K);
     linear_backward_input(dx->at, dout->at, w->at, NULL, N, K, O);
-    oracle_linear_backward_input(dx->want, dout->values, w->values, NULL, N, K, O);
+    plain_linear_backward_input(dx->want, dout->values, w->values, NULL, N, K, O);
     check(dx, LINEAR, "dx");
     linear_backward_input(dx_gelu->at, dout->at, w->at, pre->at, N, K, O);
-    oracle_linear_backward_input(dx_gelu->want, dout->values, w->values, pre->values, N, K, O);
+    plain_linear_backward_input(dx_gelu->want, dout->values, w->values, pre->values, N, K, O);
     check(dx_gelu, GELU, "dx through GELU");
 
     Array *dw = accumulate ? in_out(OF_GRAD, (size_t)O * K, 1) : output(OF_GRAD, (size_t)O * K);
     Array *db = accumulate ? in_out(OF_GRAD, (size_t)O, 1) : output(OF_GRAD, (size_t)O);
     Array *alone = accumulate ? in_out(OF_GRAD, (size_t)O * K, 1) : output(OF_GRAD, (size_t)O * K);
     linear_backward_weight(dw->at, db->at, dout->at, x->at, N, K, O, accumulate);
-    oracle_linear_backward_weight(dw->want, db->want, dout->values, x->values, N, K, O, accumulate);
+    plain_linear_backward_weight(dw->want, db->want, dout->values, x->values, N, K, O, accumulate);
     check(dw, LINEAR, "dw");
     check(db, LINEAR, "dbias");
     linear_backward_weight(alone->at, NULL, dout->at, x->at, N, K, O, accumulate);
-    oracle_linear_backward_weight(alone->want, NULL, dout->values, x->values, N, K, O, accumulate);
+    plain_linear_backward_weight(alone->want, NULL, dout->values, x->values, N, K, O, accumulate);
     check(alone, LINEAR, "dw without bias");
 }
 
