@@ -181,6 +181,8 @@ $(BUILD)/llmc/data/builtin_text.o: llmc/data/builtin_text.c $(BUILD)/builtin.txt
 	$(call say,cc,$<)
 	$(call compile,-DBUILTIN_TEXT=\"$(BUILD)/builtin.txt\")
 
+$(BUILD)/llmc/text/gpt2_merges.o: llmc/text/gpt2_merges.bin # which the assembler includes
+
 # Rewritten only when the flags change, so that a change of settings rebuilds what it concerns.
 $(BUILD)/flags: FORCE
 	$(Q)mkdir -p $(@D); echo '$(CC) $(flags) $(libs)' | cmp -s - $@ || echo '$(CC) $(flags) $(libs)' > $@

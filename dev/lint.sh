@@ -21,10 +21,11 @@ ranks      : base
 ops        : base
 optimizer  : ops
 model      : ops
-data       : files ops ranks
+text       : files
+data       : files text ops ranks
 settings   : optimizer
 log        : files settings
-weights    : model files
+weights    : model text
 checkpoint : weights log ranks
 train      : checkpoint data
 commands   : train
