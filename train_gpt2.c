@@ -1,12 +1,18 @@
 /* train_gpt2.c: the program. main, and the training loop, which asks and answers one question: how much
  * data did one update really see?
  *
- * Both builds share this file: `make train_gpt2` links it with the CPU kernels in llmc/cpu/. It contains
- * no mathematics: that is in gpt2.c and block.c (the model), schedule.c and adamw.c (the update), sequences.c
- * and batch.c (the data), and in the kernels behind llmc/ops.h. Read update() first. */
+ * Both builds share this file: `make train_gpt2` links it with the CPU kernels in llmc/cpu/, `make
+ * train_gpt2cu` with train_gpt2.cu. It contains no kernels. Read update() first: it is chapter 27 of the
+ * course in the order of its sections. Then follow what it calls:
+ *
+ *     what an update sees         llmc/data/sequences.h, llmc/data/batch.h
+ *     loss and gradients          llmc/model/gpt2.h, and behind it llmc/ops.h and llmc/plain/
+ *     the learning rate           llmc/optimizer/schedule.h
+ *     the sum over ranks          llmc/plain/reduction.c
+ *     clipping and AdamW          llmc/optimizer/adamw.h */
+#include "llmc/base/edit_distance.h"
 #include "llmc/base/error.h"
 #include "llmc/base/memory.h"
-#include "llmc/base/edit_distance.h"
 #include "llmc/base/start.h"
 #include "llmc/commands/commands.h"
 #include "llmc/ranks/stop.h"
@@ -23,86 +29,139 @@
 // ---------------------------------------------------------------------------------------------
 // One update
 
+// clang-format off
+/* Time runs to the right. Two ranks, K = 2 micro-steps each; the model has the buckets a, b and c of
+ * gradients, which backward completes from the last layer to the first:
+ *
+ *     rank 0   forward 0 | backward 0 | forward 1 | backward 1: c   b   a |        | norm | AdamW
+ *     rank 1   forward 0 | backward 0 | forward 1 | backward 1: c   b   a |        | norm | AdamW
+ *     between                                          all-reduce c   b   a  (wait)
+ *                            write         ...            add
+ *
+ * Backward of the first micro-step writes gradients, the others add to them. Only in the last micro-step
+ * do ranks exchange a bucket, as soon as it is complete, while backward computes the next one. */
+// clang-format on
+
+/* One update of the weights: what it saw and what came out. */
+typedef struct {
+    int64_t step;         // its index i, from 0
+    uint64_t targets;     // N: targets that count, on all ranks and in all micro-steps
+    uint64_t data;        // fingerprint of the sequences served, independent of their order and split
+    double learning_rate; // eta(i)
+    double loss;          // mean over the N targets
+    double norm;          // 2-norm of the whole gradient, before clipping
+    double seconds;
+} Update;
+
 /* Where a rank stands in its micro-steps: what reduction_ready needs to know. */
 typedef struct {
     bool first, last, has_micro_batch;
 } MicroStep;
 
+/* Backward calls it when a bucket of gradients is complete for the current micro-step. Whether ranks
+ * exchange is decided here, by `last`, for each bucket at the moment it is complete. In PyTorch a flag
+ * decides it (require_backward_grad_sync), which must be set before the FORWARD of the last micro-step;
+ * the course's erratum is about setting it too late. Here forward reads no such flag. */
 static void bucket_ready(void *context, size_t first, size_t count) {
     const MicroStep *at = context;
     reduction_ready(first, count, at->first, at->last, at->has_micro_batch);
 }
 
-/* Forward and backward of this rank's micro-batches. Each token's loss is divided by N, the valid targets of the
- * whole update on all ranks, so that the gradients of all micro-batches add up to that of the mean loss
- * (chapter 27.3). Returns the fingerprint of the sequences this rank saw. */
+/* Chapter 27.3: forward and backward of this rank's micro-batches. Micro-batch k has n_k targets with mean
+ * loss L_k, and the loss of the update is sum over k of (n_k / N) L_k. Each token's loss is therefore scaled
+ * by 1/N, on every rank alike: that is (n_k / N) * (1 / n_k), whatever n_k is. Nothing is zeroed before: the
+ * first micro-step writes the gradients (`accumulate` is false), so the last update's are gone.
+ * Returns the fingerprint of the sequences this rank saw. */
 static uint64_t accumulate_gradients(Trainer *t, uint64_t N) {
     Batch *batch = t->batch;
-    int64_t micro_batches = batch_micro_steps(batch, t->plan.sequences);
+    int64_t micro_steps = batch_micro_steps(batch, t->plan.sequences); // K of this rank
     uint64_t data = 0;
-    for (int64_t micro = 0; micro < micro_batches; micro++) {
-        MicroStep at = {
-            .first = micro == 0, .last = micro == micro_batches - 1, .has_micro_batch = true};
-        bool accumulate =
-            !at.first && !t->settings.exact; // --exact adds micro-batches up as integers
-        int B =
-            batch_load(batch, &t->sequences, t->sequences_served, t->plan.sequences, micro, &data);
+    for (int64_t k = 0; k < micro_steps; k++) {
+        MicroStep at = {.first = k == 0, .last = k == micro_steps - 1, .has_micro_batch = true};
+        bool accumulate = !at.first && !t->settings.exact; // --exact adds them up as integers instead
+        int B = batch_load(batch, &t->sequences, t->at.sequences_served, t->plan.sequences, k, &data);
         gpt2_forward(t->model, batch->ids, B, batch->T);
         gpt2_backward(t->model, batch->losses, batch->ids, batch->targets, B, batch->T, 1.0 / (double)N,
                       accumulate, bucket_ready, &at);
     }
-    if (micro_batches == 0) { // more ranks than micro-batches: this one only takes part in the sums
+    if (micro_steps == 0) { // more ranks than micro-batches: this one only takes part in the sums
         MicroStep at = {.first = true, .last = true, .has_micro_batch = false};
         gpt2_each_bucket(t->model, bucket_ready, &at);
     }
     return data;
 }
 
-/* What made an update unusable, for the message; "" when nothing did. */
-typedef struct {
-    char text[160];
-} Culprit;
+/* Chapter 27.5: the gradient becomes the SUM over ranks, not their mean: 1/N already counts the targets of
+ * all ranks, so a division by R would be one too many. A collective, and it waits. Returns the first element
+ * of this rank's own part that was not finite (or with --exact out of range), or -1. */
+static int64_t all_reduce_gradients(void) { return reduction_finish(); }
 
-/* The 2-norm of the whole gradient, the tied matrix counted once (chapter 27.4). The first tensor that is
- * not finite becomes the culprit. */
-static double global_norm(const GPT2 *model, double *sums, Culprit *culprit) {
+/* Chapter 27.4: the 2-norm of all gradients as one vector; the tied matrix counts once. square_sums (tensors
+ * of the model) gets each tensor's part. It waits for the device. */
+static double global_norm(const GPT2 *model, double *square_sums) {
     const TensorTable *table = &model->table;
-    gradient_square_sums(sums, model->grads, table->spans, table->count);
+    gradient_square_sums(square_sums, model->grads, table->spans, table->count);
     double sum = 0;
-    for (int i = 0; i < table->count; i++) {
-        if (!isfinite(sums[i]) && !culprit->text[0])
-            snprintf(culprit->text, sizeof culprit->text, "the gradient of %s is not finite",
-                     table->tensors[i].name);
-        sum += sums[i];
-    }
+    for (int i = 0; i < table->count; i++) sum += square_sums[i];
     return sqrt(sum);
 }
 
-/* After the sum over ranks nobody can see whose element spoilt it, so each rank looked at its own before:
- * `bad` is the first such element of this rank, or -1. The first rank that has one names it. */
-static void name_bad_element(const Trainer *t, int64_t bad, Culprit *culprit) {
+/* Why an update cannot be applied; "" when it can. */
+typedef struct {
+    char text[160];
+} UpdateError;
+
+/* After the all-reduce a value that is not finite can no longer be traced to a rank. So each rank checked its
+ * own gradient before it: `bad` is its first bad element, or -1. The lowest rank that has one names it, on
+ * all ranks alike. A collective. */
+static void name_bad_element(const Trainer *t, int64_t bad, UpdateError *error) {
     int64_t rank = bad >= 0 ? t->world.rank : t->world.size;
-    world_min_i64(&rank, 1);
+    world_all_reduce_min(&rank, 1);
     if (rank == t->world.size) return;
     world_broadcast(&bad, sizeof bad, (int)rank);
     char whose[32] = "the";
     if (t->world.size > 1) snprintf(whose, sizeof whose, "rank %d's", (int)rank);
-    snprintf(culprit->text, sizeof culprit->text, "%s gradient of %s is not finite%s", whose,
+    snprintf(error->text, sizeof error->text, "%s gradient of %s is not finite%s", whose,
              tensor_table_name_at(&t->model->table, (size_t)bad),
              t->settings.exact ? " or beyond 32768, the range of --exact" : "");
 }
 
-/* An update that is not finite changes no weight. It ends the run, or with --nonfinite skip:K is left
- * out, up to K in a row. Every rank comes here at the same step, for all of them know the culprit. */
-static void refuse_update(Trainer *t, const StepRecord *record, const Culprit *culprit) {
-    if (t->skipped++ >= t->settings.nonfinite_skips)
+/* The one place that looks for what is not finite: this rank's gradient before the all-reduce (`bad`), each
+ * tensor's squares after it, the loss. Every rank finds the same. A collective. */
+static UpdateError find_error(const Trainer *t, const Update *u, int64_t bad, const double *square_sums) {
+    UpdateError error = {""};
+    const TensorTable *table = &t->model->table;
+    name_bad_element(t, bad, &error);
+    for (int i = 0; i < table->count && !error.text[0]; i++)
+        if (!isfinite(square_sums[i]))
+            snprintf(error.text, sizeof error.text, "the gradient of %s is not finite",
+                     table->tensors[i].name);
+    if (!isfinite(u->loss) && !error.text[0])
+        snprintf(error.text, sizeof error.text, "the loss is not finite");
+    return error;
+}
+
+/* An update that is not finite changes no weight. It ends the run, or --nonfinite skip:K leaves it out, up to
+ * K in a row. Every rank does the same at the same step. */
+static void refuse_update(Trainer *t, const Update *u, const UpdateError *error) {
+    if (t->at.skipped++ >= t->settings.nonfinite_skips)
         fatal(EXIT_NONFINITE,
               "step %lld: %s (loss %g, norm %g); nothing was updated; try a lower --lr, a longer --warmup, or "
               "--nonfinite skip:K",
-              (long long)t->step, culprit->text, record->loss, record->norm);
+              (long long)u->step, error->text, u->loss, u->norm);
     if (t->log)
-        warning("step %lld: %s (loss %g, norm %g): skipped", (long long)t->step, culprit->text,
-                record->loss, record->norm);
+        warning("step %lld: %s (loss %g, norm %g): skipped", (long long)u->step, error->text, u->loss, u->norm);
+}
+
+/* Chapter 27.1: one AdamW step on all weights, with the gradient scaled by the clip factor of 27.4. */
+static void apply_update(Trainer *t, const Update *u) {
+    GPT2 *model = t->model;
+    double clip = clip_scale(u->norm, t->plan.optimizer.clip); // min(1, c / (norm + 1e-6))
+    AdamWScalars scalars = adamw_scalars(&t->plan.optimizer, t->at.updates + 1, u->learning_rate, clip);
+    adamw_update(model->params, model->master, model->m, model->v, model->grads, model->table.spans,
+                 model->table.count, &scalars);
+    t->at.updates++;
+    t->at.skipped = 0;
 }
 
 static double now(void) {
@@ -111,40 +170,41 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* One update, in the order of chapter 27.3: gradients of all micro-steps, the sum over ranks, the global
- * norm and its clip factor, this step's learning rate, one AdamW step. */
-static StepRecord update(Trainer *t, double *square_sums) {
-    GPT2 *model = t->model;
+/* One update, in the order of chapter 27; its section stands beside each line. */
+static Update update(Trainer *t, double *square_sums) {
     double start = now();
-    uint64_t N =
-        sequences_valid_total(&t->sequences, t->sequences_served, (uint64_t)t->plan.sequences);
-    StepRecord record = {.step = t->step, .tokens = N};
-    record.lr = schedule_rate(&t->plan.schedule, t->step);
+    uint64_t served = t->at.sequences_served, S = (uint64_t)t->plan.sequences;
+    Update u = {.step = t->at.step};
+    u.targets = sequences_valid_total(&t->sequences, served, S);            // 27.3  N
+    u.learning_rate = schedule_rate(&t->plan.schedule, u.step);             // 27.2  eta(i)
+    u.data = accumulate_gradients(t, u.targets);                            // 27.3  K micro-steps
+    int64_t bad = all_reduce_gradients();                                   // 27.5  waits
+    world_all_reduce_u64(&u.data, 1);                                       // 27.5
+    double loss = batch_all_reduce_losses(t->batch, t->plan.sequences);     // 27.6  waits
+    u.loss = loss / (double)u.targets;                                      // 27.6  sum / N
+    u.norm = global_norm(t->model, square_sums);                            // 27.4  waits
+    UpdateError error = find_error(t, &u, bad, square_sums);                // 27.4  NaN is not clipped
+    if (error.text[0])
+        refuse_update(t, &u, &error);
+    else
+        apply_update(t, &u);                                                // 27.4, 27.1  clip, AdamW
+    t->at.sequences_served += S;
+    t->at.step++;
+    u.seconds = now() - start;
+    t->at.tokens += u.targets;
+    t->at.seconds += u.seconds;
+    return u;
+}
 
-    Culprit culprit = {""};
-    record.data = accumulate_gradients(t, N);
-    name_bad_element(t, reduction_finish(), &culprit);
-    world_sum_u64(&record.data, 1);
-    record.loss = batch_all_reduce_losses(t->batch, t->plan.sequences) / (double)N;
-    record.norm = global_norm(model, square_sums, &culprit);
-    if (!isfinite(record.loss) && !culprit.text[0])
-        snprintf(culprit.text, sizeof culprit.text, "the loss is not finite");
-
-    if (!culprit.text[0]) {
-        AdamWStep step = adamw_step(&t->optimizer, t->updates + 1, record.lr, record.norm);
-        adamw_update(model->params, model->master, model->m, model->v, model->grads, model->table.spans,
-                     model->table.count, &step);
-        t->updates++;
-        t->skipped = 0;
-    } else {
-        refuse_update(t, &record, &culprit);
-    }
-    t->sequences_served += (uint64_t)t->plan.sequences;
-    t->step++;
-    record.seconds = now() - start;
-    t->tokens += N;
-    t->seconds += record.seconds;
-    return record;
+static void log_update(Log *log, const Update *u) {
+    StepRecord record = {.step = u->step,
+                         .loss = u->loss,
+                         .lr = u->learning_rate,
+                         .norm = u->norm,
+                         .tokens = u->targets,
+                         .data = u->data,
+                         .seconds = u->seconds};
+    log_train(log, &record);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -157,7 +217,7 @@ static bool due(int64_t every, int64_t done, int64_t steps) {
 /* The validation loss after `done` updates. */
 static Evaluation validate(Trainer *t) {
     Evaluation result = evaluate(t->model, t->batch, &t->val, t->plan.val_sequences);
-    if (t->log) log_val(t->log, t->step, result.loss, result.tokens);
+    if (t->log) log_val(t->log, t->at.step, result.loss, result.tokens);
     return result;
 }
 
@@ -166,35 +226,35 @@ static void log_generated_text(Trainer *t) {
     const Settings *s = &t->settings;
     Sampling sampling = {.temperature = s->temperature,
                          .top_k = (int)s->top_k,
-                         .seed = s->seed + (uint64_t)t->step};
+                         .seed = s->seed + (uint64_t)t->at.step};
     char *text =
         text_sample(t->model, stream_is_bytes(t->sequences.stream), s->sample_tokens, &sampling);
-    log_sample(t->log, t->step, text);
+    log_sample(t->log, t->at.step, text);
     free(text);
 }
 
 /* Trains until all steps are done, or a signal asks to stop. */
 static void train(Trainer *t) {
     const Settings *s = &t->settings;
-    int64_t steps = t->plan.steps, first = t->step;
+    int64_t steps = t->plan.steps, first = t->at.step;
     double *square_sums = memory_new((size_t)t->model->table.count, sizeof(double), "square sums");
-    StepRecord record = {0};
+    Update last = {0};
     Evaluation validation = {0};
-    while (t->step < steps && !stop_agreed()) {
-        if (t->step == 0 && t->plan.val_sequences > 0) validation = validate(t);
-        record = update(t, square_sums);
-        if (t->log) log_train(t->log, &record);
-        if (t->plan.val_sequences > 0 && due(s->val_every, t->step, steps))
+    while (t->at.step < steps && !stop_agreed()) {
+        if (t->at.step == 0 && t->plan.val_sequences > 0) validation = validate(t);
+        last = update(t, square_sums);
+        if (t->log) log_update(t->log, &last);
+        if (t->plan.val_sequences > 0 && due(s->val_every, t->at.step, steps))
             validation = validate(t);
-        if (s->sample_tokens > 0 && due(s->sample_every, t->step, steps)) log_generated_text(t);
-        if (due(s->save_every, t->step, steps)) trainer_save(t);
+        if (s->sample_tokens > 0 && due(s->sample_every, t->at.step, steps)) log_generated_text(t);
+        if (due(s->save_every, t->at.step, steps)) trainer_save(t);
     }
     free(square_sums);
-    if (t->step < steps) trainer_save(t);
+    if (t->at.step < steps) trainer_save(t);
     if (!t->log) return;
-    if (t->step > first)
+    if (t->at.step > first)
         log_say(t->log, "trained %lld updates on %llu tokens: last training loss %.4f, peak memory %.1f MB",
-                (long long)t->step, (unsigned long long)t->tokens, record.loss,
+                (long long)t->at.step, (unsigned long long)t->at.tokens, last.loss,
                 (double)memory_peak() / 1e6);
     if (validation.tokens)
         log_say(t->log, "validation loss %.4f nats per token over %llu tokens", validation.loss,
@@ -213,12 +273,12 @@ static int run(Trainer *t, const Dataset *data) {
                    (int)t->plan.max_micro_steps);
     train(t);
 
-    bool done = t->step == t->plan.steps;
+    bool done = t->at.step == t->plan.steps;
     if (t->log) {
         if (!done) log_say(t->log, "stopped on request; to go on: --resume auto --out %s", t->out);
         log_say(t->log, "log.txt, metrics.jsonl and checkpoints are in %s; updates took %.1f s", t->out,
-                t->seconds);
-        log_close(t->log, done ? "done" : "stopped", t->step);
+                t->at.seconds);
+        log_close(t->log, done ? "done" : "stopped", t->at.step);
     }
     reduction_close();
     batch_free(t->batch);
@@ -237,11 +297,6 @@ static int command_train(int argc, char **argv) {
     watchdog_start(&world, s->rank_timeout);
     t.resume = resume_open(&t.settings, &world);
     Dataset data = trainer_prepare(&t);
-    t.optimizer = (AdamW){.beta1 = s->beta1,
-                          .beta2 = s->beta2,
-                          .eps = s->eps,
-                          .weight_decay = s->weight_decay,
-                          .clip = s->clip};
     int code = trainer_is_finished(&t) ? EXIT_DONE : run(&t, &data);
     weights_close(t.start);
     resume_close(&t.resume);

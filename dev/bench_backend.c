@@ -114,7 +114,7 @@ static void classifier_both(void) {
 }
 static void adamw(void) {
     Span span = {0, matrix(), true};
-    AdamWStep step = {1e-4, 0.9, 0.95, 1e-8, 0.1, 0.1, 0.05, 1};
+    AdamWScalars step = {1e-4, 0.9, 0.95, 1e-8, 0.1, 0.1, 0.05, 1};
     adamw_update(memory.weights, memory.master, memory.m, memory.v, memory.gradients, &span, 1,
                  &step);
 }

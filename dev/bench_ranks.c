@@ -49,7 +49,7 @@ static double update(Bench *b, bool exact, double *sum) {
     *sum = now() - computed;
     gradient_square_sums(b->square_sums, m->grads, m->table.spans, m->table.count);
     AdamW optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .clip = 1};
-    AdamWStep step = adamw_step(&optimizer, 1, 1e-5, 1.0);
+    AdamWScalars step = adamw_scalars(&optimizer, 1, 1e-5, clip_scale(1.0, optimizer.clip));
     adamw_update(m->params, m->master, m->m, m->v, m->grads, m->table.spans, m->table.count, &step);
     return now() - start;
 }

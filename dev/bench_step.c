@@ -31,7 +31,7 @@ static void update(Bench *b, double seconds[PARTS][MOST_UPDATES], int i) {
     double backward = now();
     gradient_square_sums(b->square_sums, m->grads, table->spans, table->count);
     AdamW optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .clip = 1};
-    AdamWStep step = adamw_step(&optimizer, i + 1, 1e-5, 1.0);
+    AdamWScalars step = adamw_scalars(&optimizer, i + 1, 1e-5, clip_scale(1.0, optimizer.clip));
     adamw_update(m->params, m->master, m->m, m->v, m->grads, table->spans, table->count, &step);
     double end = now();
     seconds[FORWARD][i] = forward - start;

@@ -191,7 +191,7 @@ typedef struct {
  * of fixed size, so that the value does not depend on threads or ranks. Waits. */
 void gradient_square_sums(double *sums, const Grad *grads, const Span *spans, int count);
 
-/* The scalars of one AdamW step, computed on the host in double (adamw.h). */
+/* The scalars of one AdamW step, computed on the host in double (optimizer/adamw.h). */
 typedef struct {
     double learning_rate;
     double beta1, beta2, eps;
@@ -199,7 +199,7 @@ typedef struct {
     double correction1;  // 1 - beta1^t
     double correction2;  // 1 - beta2^t
     double grad_scale;   // the clip factor min(1, c / (norm + 1e-6))
-} AdamWStep;
+} AdamWScalars;
 
 /* One pass over all spans (PyTorch 2.6 torch.optim.AdamW, single-tensor form):
  *   g = grad_scale * grad;  w -= lr * lambda * w (decayed spans);
@@ -207,7 +207,7 @@ typedef struct {
  *   w -= (lr / correction1) * m / (sqrt(v) / sqrt(correction2) + eps)
  * master NULL: params are their own master weights. */
 void adamw_update(Param *params, OptimizerState *master, OptimizerState *m, OptimizerState *v,
-                  const Grad *grads, const Span *spans, int count, const AdamWStep *step);
+                  const Grad *grads, const Span *spans, int count, const AdamWScalars *step);
 
 /* grads[0..count) = 0: only for a rank that has no micro-batch in an update. */
 void gradient_zero(Grad *grads, size_t count);

@@ -48,14 +48,14 @@ TEST(adamw, "three steps of AdamW on master weights; parameters are the masters 
         for (int i = 0; i < ELEMENTS; i++) v->want[i] = positive[i] = (float)fabs(v->values[i]);
         write_floats(v->at, OF_OPTIMIZER_STATE, positive, ELEMENTS);
         for (int t = 1; t <= 3; t++) {
-            AdamWStep step = {.learning_rate = 0.01,
-                              .beta1 = 0.9,
-                              .beta2 = 0.95,
-                              .eps = 1e-8,
-                              .weight_decay = 0.1,
-                              .correction1 = 1 - pow(0.9, t),
-                              .correction2 = 1 - pow(0.95, t),
-                              .grad_scale = 0.7};
+            AdamWScalars step = {.learning_rate = 0.01,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.95,
+                                 .eps = 1e-8,
+                                 .weight_decay = 0.1,
+                                 .correction1 = 1 - pow(0.9, t),
+                                 .correction2 = 1 - pow(0.95, t),
+                                 .grad_scale = 0.7};
             adamw_update(params->at, low_precision() ? master->at : NULL, m->at, v->at, grads->at,
                          spans, SPANS, &step);
             plain_adamw_update(master->want, NULL, m->want, v->want, grads->values, spans, SPANS,

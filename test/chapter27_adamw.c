@@ -36,7 +36,8 @@ static void single_step(Single *s, const AdamW *optimizer, int t, double rate, d
                         bool decayed) {
     Span span = {.offset = 0, .count = 1, .decayed = decayed};
     real g = (real)gradient;
-    AdamWStep step = adamw_step(optimizer, t, rate, fabs(gradient));
+    AdamWScalars step =
+        adamw_scalars(optimizer, t, rate, clip_scale(fabs(gradient), optimizer->clip));
     adamw_update(&s->w, NULL, &s->m, &s->v, &g, &span, 1, &step);
 }
 
@@ -59,7 +60,7 @@ TEST(adamw_moments, "27.1: m_t = b1 m + (1-b1) g, v_t = b2 v + (1-b2) g^2, and t
         v = 0.95 * v + 0.05 * g[t - 1] * g[t - 1];
         CHECK_NEAR(s.m, m, rounding);
         CHECK_NEAR(s.v, v, rounding);
-        AdamWStep step = adamw_step(&course_adamw, t, 1, 0);
+        AdamWScalars step = adamw_scalars(&course_adamw, t, 1, clip_scale(0, course_adamw.clip));
         CHECK_NEAR(step.correction1, 1 - pow(0.9, t), 1e-16);
         CHECK_NEAR(step.correction2, 1 - pow(0.95, t), 1e-16);
         if (t == 1)

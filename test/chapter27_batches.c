@@ -113,7 +113,8 @@ TEST(zeroing_each_time,
 }
 
 static void adamw_now(GPT2 *model, const AdamW *optimizer, int64_t t) {
-    AdamWStep step = adamw_step(optimizer, t, 1e-3, tiny_norm(model));
+    AdamWScalars step =
+        adamw_scalars(optimizer, t, 1e-3, clip_scale(tiny_norm(model), optimizer->clip));
     adamw_update(model->params, model->master, model->m, model->v, model->grads, model->table.spans,
                  model->table.count, &step);
 }

@@ -141,7 +141,8 @@ static bool check_update(GPT2 *model, const Sequences *sequences, const unsigned
     gpt2_forward(model, l.ids, ROWS, T);
     gpt2_backward(model, losses, l.ids, l.targets, ROWS, T, 1.0 / l.valid, false, NULL, NULL);
     double loss = mean(losses, &l, ROWS), size = norm(model), rate = schedule_rate(&schedule, step);
-    AdamWStep scalars = adamw_step(&optimizer, step + 1, rate, size);
+    AdamWScalars scalars =
+        adamw_scalars(&optimizer, step + 1, rate, clip_scale(size, optimizer.clip));
     adamw_update(model->params, NULL, model->m, model->v, model->grads, model->table.spans,
                  model->table.count, &scalars);
     CHECK(strstr(record, named("\"data\":\"%016llx\"", (unsigned long long)l.data)),

@@ -104,7 +104,8 @@ static void check_adamw(Expectations *e, const AdamWCase *c) {
                            .eps = c->eps,
                            .weight_decay = c->decay,
                            .clip = c->clip * (step + 1)};
-        AdamWStep scalars = adamw_step(&optimizer, step + 1, adamw_rate(step), norms[step]);
+        AdamWScalars scalars = adamw_scalars(&optimizer, step + 1, adamw_rate(step),
+                                             clip_scale(norms[step], optimizer.clip));
         adamw_update(params, NULL, m, v, grads, spans, 2, &scalars);
         for (int i = 0; i < MATRIX; i++) matrices[step * MATRIX + i] = params[i];
         for (int i = 0; i < VECTOR; i++) vectors[step * VECTOR + i] = params[AT + i];
@@ -145,7 +146,7 @@ TEST(adamw_of_many, "every element of a long tensor is updated once, each from i
     real *g = fresh_formula("adamw.dlong", COUNT), *m = fresh(COUNT), *v = fresh(COUNT);
     memset(m, 0, COUNT * sizeof *m);
     memset(v, 0, COUNT * sizeof *v);
-    AdamWStep step = adamw_step(&optimizer, 1, 0.125, 1);
+    AdamWScalars step = adamw_scalars(&optimizer, 1, 0.125, clip_scale(1, optimizer.clip));
     adamw_update(w, NULL, m, v, g, &span, 1, &step);
     for (int i = 0; i < COUNT; i++) {
         double gradient = g[i]; // after one step m^ is it, and v^ its square
@@ -206,7 +207,8 @@ TEST(training, "six updates of the tiny GPT in micro-batches of 2 and 3 sequence
         for (int i = 0; i < N; i++) means[step] += losses[i] / (double)N;
         norms[step] = tiny_norm(model);
         rates[step] = schedule_rate(&schedule, step);
-        AdamWStep scalars = adamw_step(&optimizer, step + 1, rates[step], norms[step]);
+        AdamWScalars scalars = adamw_scalars(&optimizer, step + 1, rates[step],
+                                             clip_scale(norms[step], optimizer.clip));
         adamw_update(model->params, model->master, model->m, model->v, model->grads,
                      model->table.spans, model->table.count, &scalars);
     }

@@ -50,7 +50,7 @@ TEST(adamw_steps, "five steps with clipping, decay on matrices only, and padding
     for (int t = 1; t <= 5; t++) {
         double norm = 0.5 * t, lr = 0.01 / t; // clipped from the third step on
         fill(g, TOTAL, 10 + (uint64_t)t);
-        AdamWStep step = adamw_step(&o, t, lr, norm);
+        AdamWScalars step = adamw_scalars(&o, t, lr, clip_scale(norm, o.clip));
         adamw_update(w, NULL, m, v, g, spans, SPANS, &step);
         oracle(&o, t, lr, fmin(1, 1 / (norm + 1e-6)));
     }
@@ -65,7 +65,7 @@ TEST(adamw_decay_only,
      "no gradient, lr 0.1, decay 0.1: a matrix's 1 becomes 0.99, a bias's stays 1") {
     const AdamW o = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .clip = 1};
     for (int i = 0; i < TOTAL; i++) w[i] = 1, m[i] = v[i] = g[i] = 0;
-    AdamWStep step = adamw_step(&o, 1, 0.1, 0);
+    AdamWScalars step = adamw_scalars(&o, 1, 0.1, clip_scale(0, o.clip));
     adamw_update(w, NULL, m, v, g, spans, SPANS, &step);
     for (int i = 0; i < TOTAL; i++) {
         int s = span_of((size_t)i);
@@ -77,7 +77,7 @@ TEST(adamw_nan, "a NaN gradient makes its own weight NaN and no other") {
     const AdamW o = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8};
     for (int i = 0; i < TOTAL; i++) w[i] = 1, m[i] = v[i] = 0, g[i] = 1;
     g[10007] = NAN;
-    AdamWStep step = adamw_step(&o, 1, 0.1, 1);
+    AdamWScalars step = adamw_scalars(&o, 1, 0.1, clip_scale(1, o.clip));
     adamw_update(w, NULL, m, v, g, spans, SPANS, &step);
     for (int i = 0; i < TOTAL; i++)
         CHECK(isnan(w[i]) == (i == 10007), "element %d is %g", i, (double)w[i]);
@@ -126,7 +126,7 @@ TEST(passes_threads, "norm and weights have the same bits with one thread and wi
         omp_set_num_threads(k ? 3 : 1);
         fill(w, TOTAL, 1), memset(m, 0, sizeof m), memset(v, 0, sizeof v);
         gradient_square_sums(sums[k], g, spans, SPANS);
-        AdamWStep step = adamw_step(&o, 1, 0.1, 0);
+        AdamWScalars step = adamw_scalars(&o, 1, 0.1, clip_scale(0, o.clip));
         adamw_update(w, NULL, m, v, g, spans, SPANS, &step);
         if (k == 0) memcpy(first, w, sizeof w);
     }

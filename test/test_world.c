@@ -68,8 +68,10 @@ TEST(world_of_one, "one process: sums are the values themselves, and no MPI is n
     uint64_t u = ~0ULL;
     int64_t i = -7;
     float f = 2.5f;
-    world_sum_doubles(&d, 1), world_sum_u64(&u, 1), world_min_i64(&i, 1), world_broadcast(&i, 8, 0);
-    world_sum_begin(&f, 1, WORLD_FLOAT), world_sum_progress(), world_sum_wait(), world_barrier();
+    world_all_reduce_doubles(&d, 1), world_all_reduce_u64(&u, 1), world_all_reduce_min(&i, 1),
+        world_broadcast(&i, 8, 0);
+    world_all_reduce_begin(&f, 1, WORLD_FLOAT), world_all_reduce_progress(),
+        world_all_reduce_wait(), world_barrier();
     CHECK(d == 1.5 && u == ~0ULL && i == -7 && f == 2.5f);
     world_close();
 }
@@ -109,7 +111,8 @@ static int check_values(World world) {
     double d[2] = {world.rank + 1, world.rank == last ? NAN : 0};
     uint64_t u[2] = {(uint64_t)world.rank + 1, UINT64_C(1) << 63};
     int64_t i[2] = {-world.rank, world.rank};
-    world_sum_doubles(d, 2), world_sum_u64(u, 2), world_min_i64(i, 2), world_barrier();
+    world_all_reduce_doubles(d, 2), world_all_reduce_u64(u, 2), world_all_reduce_min(i, 2),
+        world_barrier();
     EXPECT(d[0] == all && isnan(d[1]));
     EXPECT(u[0] == (uint64_t)all && u[1] == (R % 2 ? UINT64_C(1) << 63 : 0));
     EXPECT(i[0] == -last && i[1] == 0);
@@ -132,11 +135,11 @@ static int check_large_sums(World world) {
     double small[3] = {world.rank + 1, 0.25, -1};
     for (size_t k = 0; k < n; k++) whole[k] = (int64_t)k << 20, single[k] = (float)(k % 1000 + 1);
     for (int round = 0; round < 2; round++) {
-        world_sum_begin(whole, n, WORLD_INT64);
-        world_sum_begin(small, 3, WORLD_DOUBLE);
-        world_sum_begin(single, n, WORLD_FLOAT);
-        world_sum_progress();
-        world_sum_wait();
+        world_all_reduce_begin(whole, n, WORLD_INT64);
+        world_all_reduce_begin(small, 3, WORLD_DOUBLE);
+        world_all_reduce_begin(single, n, WORLD_FLOAT);
+        world_all_reduce_progress();
+        world_all_reduce_wait();
     }
     for (size_t k = 0; k < n && !wrong; k++) {
         EXPECT(whole[k] == ((int64_t)k << 20) * R * R);

@@ -54,7 +54,7 @@ typedef struct {
     real grad_scale, keep, move1, beta2, move2, rate, root_scale, eps;
 } Factors;
 
-static Factors factors_of(const AdamWStep *step, bool decayed) {
+static Factors factors_of(const AdamWScalars *step, bool decayed) {
     return (Factors){
         .grad_scale = (real)step->grad_scale,
         .keep = (real)(1.0 - (decayed ? step->learning_rate * step->weight_decay : 0.0)),
@@ -84,7 +84,7 @@ static void adamw_block(real *restrict w, real *restrict m, real *restrict v,
 }
 
 void adamw_update(Param *params, OptimizerState *master, OptimizerState *m, OptimizerState *v,
-                  const Grad *grads, const Span *spans, int count, const AdamWStep *step) {
+                  const Grad *grads, const Span *spans, int count, const AdamWScalars *step) {
     (void)master; // params are their own master weights on the CPU
     for (int s = 0; s < count; s++) {
         Factors f = factors_of(step, spans[s].decayed);

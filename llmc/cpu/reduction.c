@@ -5,7 +5,7 @@
  * point (fixed_point.h) and added as integers; where a rank has one micro-batch, rounding in place gives
  * the same bits and needs no memory.
  * Over ranks. On one machine through shared memory, when all micro-batches are done (exchange.h); over
- * several by messages that set off with each bucket of the last micro-batch (world_sum_begin).
+ * several by messages that set off with each bucket of the last micro-batch (world_all_reduce_begin).
  *
  * Overflow. Integer sums wrap silently, so they are bounded beforehand: per bucket the largest
  * magnitudes of all micro-batches add up to less than FIXED_LIMIT, or the update is refused. That bound is
@@ -203,9 +203,10 @@ void reduction_ready(size_t first, size_t count, bool first_micro_batch, bool la
         check(first, count);
     if (!last_micro_batch || !by_messages()) return;
     if (state.sums)
-        world_sum_begin(state.sums + first, count, WORLD_INT64);
+        world_all_reduce_begin(state.sums + first, count, WORLD_INT64);
     else
-        world_sum_begin(state.grads + first, count, sizeof(Grad) == 4 ? WORLD_FLOAT : WORLD_DOUBLE);
+        world_all_reduce_begin(state.grads + first, count,
+                               sizeof(Grad) == 4 ? WORLD_FLOAT : WORLD_DOUBLE);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ static void check_bounds(void) {
         memory_new((size_t)state.bucket_count, sizeof *bounds, "the gradient's bounds");
     for (int i = 0; i < state.bucket_count; i++)
         bounds[i] = state.offending < 0 ? state.buckets[i].bound : 0;
-    world_sum_doubles(bounds, (size_t)state.bucket_count);
+    world_all_reduce_doubles(bounds, (size_t)state.bucket_count);
     for (int i = 0; i < state.bucket_count; i++)
         if (!(bounds[i] < state.limit) && state.offending < 0)
             state.offending = state.buckets[i].where;
@@ -235,7 +236,7 @@ static void read_sums(void) {
 }
 
 int64_t reduction_finish(void) {
-    world_sum_wait();
+    world_all_reduce_wait();
     if (state.exact) check_bounds();
     if (world_shared_bytes() > 0)
         exchange_sum(state.grads, state.sums, state.count, state.exact);

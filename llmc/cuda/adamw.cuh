@@ -58,7 +58,7 @@ __global__ void square_sums_finish_kernel(double *sums, const double *partial,
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-/* AdamWStep's scalars as the kernel uses them. */
+/* AdamWScalars's scalars as the kernel uses them. */
 typedef struct {
     float grad_scale, beta2, rest1, rest2; // rest = 1 - beta
     float step_size;                       // lr / correction1
@@ -153,7 +153,7 @@ void gradient_square_sums(double *sums, const Grad *grads, const Span *spans, in
 }
 
 void adamw_update(Param *params, OptimizerState *master, OptimizerState *m, OptimizerState *v, const Grad *grads,
-                  const Span *spans, int count, const AdamWStep *step) {
+                  const Span *spans, int count, const AdamWScalars *step) {
     update_table_set(spans, count);
     AdamWScalars s = {(float)step->grad_scale,
                       (float)step->beta2,

@@ -252,7 +252,7 @@ static int64_t offending_element() {
         }
         if (pass || !reduction.exact) break;
         for (int i = 0; i < n; i++) bounds[i] = offending < 0 ? reduction.host_states[i].bound : 0;
-        world_sum_doubles(bounds, (size_t)n);
+        world_all_reduce_doubles(bounds, (size_t)n);
     }
     free(bounds);
     return offending;

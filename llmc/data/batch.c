@@ -83,7 +83,8 @@ double batch_all_reduce_losses(Batch *batch, int64_t count) {
             batch->host_losses + ((micro_batch / R) * B + sequence % B) * T; // (T)
         for (int t = 0; t < T; t++) batch->sequence_losses[sequence] += losses[t];
     }
-    world_sum_doubles(batch->sequence_losses, (size_t)count); // every other rank added 0: exact
+    world_all_reduce_doubles(batch->sequence_losses,
+                             (size_t)count); // every other rank added 0: exact
     double sum = 0;
     for (int64_t sequence = 0; sequence < count; sequence++)
         sum += batch->sequence_losses[sequence];

@@ -1,4 +1,4 @@
-/* adamw.c: see adamw.h. */
+/* adamw.c: the scalars of one AdamW step, computed once on the host; adamw.h has the formulas. */
 #include "adamw.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@ double clip_scale(double norm, double clip) {
     return scale > 1.0 ? 1.0 : scale; // a NaN norm stays NaN
 }
 
-AdamWStep adamw_step(const AdamW *o, int64_t t, double learning_rate, double norm) {
-    return (AdamWStep){
+AdamWScalars adamw_scalars(const AdamW *o, int64_t t, double learning_rate, double grad_scale) {
+    return (AdamWScalars){
         .learning_rate = learning_rate,
         .beta1 = o->beta1,
         .beta2 = o->beta2,
@@ -18,6 +18,6 @@ AdamWStep adamw_step(const AdamW *o, int64_t t, double learning_rate, double nor
         .weight_decay = o->weight_decay,
         .correction1 = 1.0 - pow(o->beta1, (double)t),
         .correction2 = 1.0 - pow(o->beta2, (double)t),
-        .grad_scale = clip_scale(norm, o->clip),
+        .grad_scale = grad_scale,
     };
 }

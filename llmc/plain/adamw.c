@@ -20,7 +20,7 @@ void adamw_update(real *params,      // theta, all tensors
                   real *m,           // the running average of gradients
                   real *v,           // the running average of their squares
                   const real *grads, // summed over micro-steps and ranks, not yet clipped
-                  const Span *spans, int count, const AdamWStep *step) {
+                  const Span *spans, int count, const AdamWScalars *step) {
     const double lr = step->learning_rate, beta1 = step->beta1, beta2 = step->beta2;
     (void)master;
     for (int s = 0; s < count; s++) {

@@ -79,15 +79,16 @@ void reduction_ready(size_t first, size_t count, bool first_micro_batch, bool la
     if (!last_micro_batch) return;
     // Step 3, which runs while backward computes the gradients before these.
     if (sums) {
-        world_sum_begin(sums + first, count, WORLD_INT64);
-        world_sum_begin(magnitudes + first, count, WORLD_DOUBLE);
+        world_all_reduce_begin(sums + first, count, WORLD_INT64);
+        world_all_reduce_begin(magnitudes + first, count, WORLD_DOUBLE);
     } else {
-        world_sum_begin(grads + first, count, sizeof(real) == 4 ? WORLD_FLOAT : WORLD_DOUBLE);
+        world_all_reduce_begin(grads + first, count,
+                               sizeof(real) == 4 ? WORLD_FLOAT : WORLD_DOUBLE);
     }
 }
 
 int64_t reduction_finish(void) {
-    world_sum_wait();
+    world_all_reduce_wait();
     if (sums) {
         PARALLEL_FOR
         for (size_t i = 0; i < size; i++) grads[i] = (real)sums[i] * (real)(1 / ONE); // step 4

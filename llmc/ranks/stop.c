@@ -25,6 +25,6 @@ void stop_watch(void) {
 
 bool stop_agreed(void) {
     uint64_t ranks = asked != 0;
-    world_sum_u64(&ranks, 1);
+    world_all_reduce_u64(&ranks, 1);
     return ranks > 0;
 }

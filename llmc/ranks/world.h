@@ -1,7 +1,7 @@
 /* world.h: the ranks of one run. Who am I, how many are we, and small host values that all must
  * agree on. Built with Open MPI or without; without it a world of one is all there is.
  * Gradients do not pass here but through ops.h's reduction (which on the CPU calls
- * world_sum_begin). */
+ * world_all_reduce_begin). */
 #ifndef LLMC_WORLD_H
 #define LLMC_WORLD_H
 
@@ -35,18 +35,18 @@ int world_cores(void);
 void world_barrier(void);
 
 /* In place: values become the sum over ranks (for u64 modulo 2^64), the minimum, or rank 0's. */
-void world_sum_doubles(double *values, size_t count);
-void world_sum_u64(uint64_t *values, size_t count);
-void world_min_i64(int64_t *values, size_t count);
+void world_all_reduce_doubles(double *values, size_t count);
+void world_all_reduce_u64(uint64_t *values, size_t count);
+void world_all_reduce_min(int64_t *values, size_t count);
 void world_broadcast(void *bytes, size_t count, int root);
 
 /* Large sums of host memory that run while the caller computes. begin returns at once; wait ends
  * all that were begun. Every rank begins the same ones in the same order. Communication moves on
  * whenever one of these three is called; progress does nothing else. */
 typedef enum { WORLD_FLOAT, WORLD_DOUBLE, WORLD_INT64 } WorldType;
-void world_sum_begin(void *values, size_t count, WorldType type);
-void world_sum_progress(void);
-void world_sum_wait(void);
+void world_all_reduce_begin(void *values, size_t count, WorldType type);
+void world_all_reduce_progress(void);
+void world_all_reduce_wait(void);
 
 /* Where all ranks are on one machine they share memory, through which large sums go several times faster
  * than through messages: every rank has a part of world_shared_bytes() bytes (0: there is none) that

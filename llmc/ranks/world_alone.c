@@ -13,16 +13,16 @@ void world_close(void) {}
 void world_local_or(void *bytes, int count) { (void)bytes, (void)count; }
 
 void world_barrier(void) {}
-void world_sum_doubles(double *values, size_t count) { (void)values, (void)count; }
-void world_sum_u64(uint64_t *values, size_t count) { (void)values, (void)count; }
-void world_min_i64(int64_t *values, size_t count) { (void)values, (void)count; }
+void world_all_reduce_doubles(double *values, size_t count) { (void)values, (void)count; }
+void world_all_reduce_u64(uint64_t *values, size_t count) { (void)values, (void)count; }
+void world_all_reduce_min(int64_t *values, size_t count) { (void)values, (void)count; }
 void world_broadcast(void *bytes, size_t count, int root) { (void)bytes, (void)count, (void)root; }
 
-void world_sum_begin(void *values, size_t count, WorldType type) {
+void world_all_reduce_begin(void *values, size_t count, WorldType type) {
     (void)values, (void)count, (void)type;
 }
-void world_sum_progress(void) {}
-void world_sum_wait(void) {}
+void world_all_reduce_progress(void) {}
+void world_all_reduce_wait(void) {}
 
 size_t world_shared_bytes(void) { return 0; }
 void *world_shared(int rank) { return (void)rank, NULL; }

@@ -46,7 +46,7 @@ static void share_memory(const World *world) {
     int64_t ok =
         MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, local, &mine, &window) == MPI_SUCCESS;
     MPI_Comm_set_errhandler(local, MPI_ERRORS_ARE_FATAL);
-    world_min_i64(&ok, 1);
+    world_all_reduce_min(&ok, 1);
     if (!ok) return;
     parts = memory_new((size_t)world->size, sizeof *parts, "shared memory");
     for (int rank = 0; rank < world->size; rank++) {
@@ -110,15 +110,15 @@ static void reduce(void *values, size_t count, size_t size, MPI_Datatype type, M
                       MPI_COMM_WORLD);
 }
 
-void world_sum_doubles(double *values, size_t count) {
+void world_all_reduce_doubles(double *values, size_t count) {
     reduce(values, count, sizeof *values, MPI_DOUBLE, MPI_SUM);
 }
 
-void world_sum_u64(uint64_t *values, size_t count) {
+void world_all_reduce_u64(uint64_t *values, size_t count) {
     reduce(values, count, sizeof *values, MPI_UINT64_T, MPI_SUM);
 }
 
-void world_min_i64(int64_t *values, size_t count) {
+void world_all_reduce_min(int64_t *values, size_t count) {
     reduce(values, count, sizeof *values, MPI_INT64_T, MPI_MIN);
 }
 
@@ -135,7 +135,7 @@ static MPI_Request *next_request(void) {
     return &running[running_count++];
 }
 
-void world_sum_begin(void *values, size_t count, WorldType type) {
+void world_all_reduce_begin(void *values, size_t count, WorldType type) {
     static const struct {
         MPI_Datatype type;
         size_t size;
@@ -147,15 +147,15 @@ void world_sum_begin(void *values, size_t count, WorldType type) {
     for (size_t done = 0; joined && done < count; done += PIECE)
         MPI_Iallreduce(MPI_IN_PLACE, (char *)values + done * of[type].size, piece(count, done),
                        of[type].type, MPI_SUM, MPI_COMM_WORLD, next_request());
-    world_sum_progress();
+    world_all_reduce_progress();
 }
 
-void world_sum_progress(void) {
+void world_all_reduce_progress(void) {
     int done;
     if (running_count > 0) MPI_Testall(running_count, running, &done, MPI_STATUSES_IGNORE);
 }
 
-void world_sum_wait(void) {
+void world_all_reduce_wait(void) {
     if (running_count > 0) MPI_Waitall(running_count, running, MPI_STATUSES_IGNORE);
     running_count = 0;
 }

@@ -119,6 +119,11 @@ Plan plan_make(const Settings *s, const Config *config, const World *world, cons
                                .min = s->min_lr,
                                .warmup = s->warmup,
                                .end = s->decay_steps >= 0 ? s->decay_steps : plan.steps};
+    plan.optimizer = (AdamW){.beta1 = s->beta1,
+                             .beta2 = s->beta2,
+                             .eps = s->eps,
+                             .weight_decay = s->weight_decay,
+                             .clip = s->clip};
     plan.val_sequences = val_sequences(s, val);
     return plan;
 }

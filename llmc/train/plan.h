@@ -5,6 +5,7 @@
 
 #include "../data/sequences.h"
 #include "../model/gpt2.h"
+#include "../optimizer/adamw.h"
 #include "../ranks/world.h"
 #include "dataset.h"
 
@@ -16,7 +17,8 @@ typedef struct {
     int64_t max_micro_steps; // micro-batches of one update on the rank that has the most
     int64_t min_micro_steps; // and on the rank that has the fewest
     int64_t steps;     // updates of the run
-    Schedule schedule;
+    Schedule schedule;       // of the learning rate
+    AdamW optimizer;         // and the other settings of the optimizer
     uint64_t val_sequences; // sequences of one validation; 0: none
 } Plan;
 

@@ -50,7 +50,7 @@ static void add_data(Profile *profile, const char *name, const Stream *stream) {
 /* Whether this is the first rank that differs: it speaks, the others wait. False when none does. */
 static bool first_to_report(const World *world, bool differs) {
     int64_t first = differs ? world->rank : world->size;
-    world_min_i64(&first, 1);
+    world_all_reduce_min(&first, 1);
     if (first < world->size && first != world->rank) world_barrier();
     return first == world->rank;
 }

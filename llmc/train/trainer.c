@@ -78,17 +78,11 @@ void trainer_start_log(Trainer *t, const Dataset *data) {
                 (long long)resume->at.step, (long long)t->plan.steps);
 }
 
-/* Takes up the run where the checkpoint left it. */
+/* Weights, moments and counters as the checkpoint has them. */
 static void restore_checkpoint(Trainer *t) {
-    const TrainerState *at = &t->resume.at;
     checkpoint_load(t->resume.path, t->start, t->model);
-    t->step = at->step;
-    t->updates = at->updates;
-    t->skipped = at->skipped;
-    t->sequences_served = at->sequences_served;
-    t->tokens = at->tokens;
-    t->seconds = at->seconds;
-    if (t->resume.same_out) t->saved = at->step;
+    t->at = t->resume.at;
+    if (t->resume.same_out) t->saved = t->at.step;
 }
 
 void trainer_start_weights(Trainer *t) {
@@ -105,22 +99,16 @@ void trainer_start_weights(Trainer *t) {
 // Checkpoints
 
 void trainer_save(Trainer *t) {
-    if (t->saved == t->step) return;
-    t->saved = t->step;
+    if (t->saved == t->at.step) return;
+    t->saved = t->at.step;
     if (!t->log) return;
     run_directory_check(t->resume.lock, t->out);
-    TrainerState at = {.step = t->step,
-                       .updates = t->updates,
-                       .skipped = t->skipped,
-                       .sequences_served = t->sequences_served,
-                       .tokens = t->tokens,
-                       .seconds = t->seconds,
-                       .schedule_end = t->plan.schedule.end,
-                       .log = log_offsets(t->log),
-                       .data = stream_identity(t->sequences.stream)};
-    char *path = checkpoints_path(t->out, t->step);
-    checkpoint_save(path, t->model, &at, &t->settings, stream_is_bytes(t->sequences.stream));
-    log_checkpoint(t->log, t->step, path);
+    t->at.schedule_end = t->plan.schedule.end;
+    t->at.data = stream_identity(t->sequences.stream);
+    t->at.log = log_offsets(t->log);
+    char *path = checkpoints_path(t->out, t->at.step);
+    checkpoint_save(path, t->model, &t->at, &t->settings, stream_is_bytes(t->sequences.stream));
+    log_checkpoint(t->log, t->at.step, path);
     checkpoints_keep(t->out, t->settings.keep);
     free(path);
 }

@@ -7,7 +7,6 @@
 #include "resume.h"
 #include "../log/log.h"
 #include "../model/gpt2.h"
-#include "../optimizer/adamw.h"
 #include "../weights/weights.h"
 #include "../data/batch.h"
 #include "plan.h"
@@ -19,7 +18,6 @@ typedef struct {
     Sequences sequences, val;
     GPT2 *model;
     Batch *batch;
-    AdamW optimizer;
     Log *log;  // NULL on all ranks but 0
     char *out; // the run's directory, likewise
 
@@ -27,14 +25,8 @@ typedef struct {
     Resume resume;
     Weights *start;
 
-    // What changes from update to update.
-    int64_t step;      // index of the next update
-    int64_t updates;   // AdamW's t: updates that changed the weights
-    uint64_t sequences_served; // sequences served so far
-    int64_t skipped;   // updates in a row that were not finite
-    uint64_t tokens;   // targets trained on
-    double seconds;    // spent in updates
-    int64_t saved;     // step of the newest checkpoint; -1: none
+    TrainerState at; // where the run stands: what changes from update to update
+    int64_t saved;   // step of the newest checkpoint; -1: none
 } Trainer;
 
 /* Opens data, start weights and the device, and plans the run: all that is common to training and
@@ -53,7 +45,7 @@ void trainer_start_log(Trainer *t, const Dataset *data);
  * random ones. */
 void trainer_start_weights(Trainer *t);
 
-/* Writes the checkpoint after t->step updates, unless it is there, and removes old ones. */
+/* Writes the checkpoint after t->at.step updates, unless it is there, and removes old ones. */
 void trainer_save(Trainer *t);
 
 #endif
