@@ -13,6 +13,26 @@ test_script dies 'echo "dies: 1 passed, 0 failed"; kill -9 $$'
 test_script early 'echo "early: 9 passed, 0 failed"; echo "early: Segmentation fault"; exit 139'
 test_script liar 'echo "liar: 9 passed, 0 failed"; exit 1'
 test_script reads 'read -r x && exit 1; echo "reads: 1 passed, 0 failed"'
+test_script stuck 'echo "half a " >"$TEST_NOW"; trap "" TERM; while :; do sleep 1; done'
+test_script leaves "sleep 1000 & echo \$! >'$dir/left'; echo 'leaves: 1 passed, 0 failed'"
+# What the harness for programs does with a test that hangs.
+cat >"$dir/slow.c" <<END
+#include "$PWD/test/test.h"
+TEST(quick, "this one ends") {}
+TEST(slow, "this one hangs") { for (;;) pause(); }
+TEST(never, "this one is not tried") {}
+int main(int argc, char **argv) { return test_main(argc, argv); }
+END
+# ... and what that for scripts does.
+test_script hangs '. test/cli.sh
+check "this one ends" true
+check "this one hangs" sleep 1000
+check "this one is not tried" true
+finish hangs'
+test_script between '. test/cli.sh
+check "this one ends" true
+while :; do sleep 1; done
+finish between'
 
 # run CODE LAST NAME...: run.sh on these tests ends with CODE and the line LAST.
 run() {
@@ -42,6 +62,30 @@ check "a closing line that is not the last does not count" run 1 "0 passed, 1 fa
 check "an exit code that contradicts the closing line is a failure" run 1 "9 passed, 1 failed" liar
 check "a test that is not there is a failure" run 1 "3 passed, 1 failed" good missing
 check "no test at all is no success" run 1 "0 passed, 0 failed"
+# ---- time limits
+export RUN_LIMIT=2
+check "a test that does not end has failed, and the next is run" run 1 "3 passed, 1 failed" stuck good
+check "... named with what it was at" shows 'stuck.sh: did not end within 2 seconds, in "half a "'
+unset RUN_LIMIT
+check "what a test leaves running does not trouble it" run 0 "1 passed, 0 failed" leaves
+ended() { ! ps -o stat= -p "$1" | grep -v Z; } # it may be dead without anybody having asked
+check "... and is ended" ended "$(cat "$dir/left")"
+export CLI_LIMIT=2
+check "a script ends where a check hangs" run 1 "1 passed, 1 failed" hangs
+check "... and names it" shows "FAILED: this one hangs: did not end within 2 seconds"
+check "a script ends where it hangs between checks" run 1 "1 passed, 1 failed" between
+check "... and names the last one" shows "FAILED: after: this one ends: did not end within 2 seconds"
+unset CLI_LIMIT
+if ${CC:-cc} -o "$dir/slow.sh.program" "$dir/slow.c" -lm 2>"$dir/cc"; then
+    printf 'exec "%s"\n' "$dir/slow.sh.program" >"$dir/slow.sh"
+    export TEST_LIMIT=1
+    check "a program ends where a test hangs" run 1 "1 passed, 1 failed" slow
+    check "... and names it" shows "FAILED slow: this one hangs"
+    unset TEST_LIMIT
+else
+    skip "no C compiler: the limit of test programs"
+fi
+
 V=1 BUILD=$dir sh test/run.sh "$dir/good.sh" >"$dir/seen"
 check "V=1 shows everything" shows noise
 
