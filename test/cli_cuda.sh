@@ -10,10 +10,9 @@ run() { # PROGRAM NAME OPTIONS...
     binary=$1 name=$2
     shift 2
     # shellcheck disable=SC2086 # lists
-    output "$dir/$name.out" ${launcher-} "$build/$binary" $short --out "$dir/$name" "$@" 2>&1 || {
-        cat "$dir/$name.out"
-        return 1
-    }
+    ${launcher-} "$build/$binary" $short --out "$dir/$name" "$@" >"$dir/$name.out" 2>&1 && [ -s "$dir/$name.out" ] && return
+    cat "$dir/$name.out"
+    return 1
 }
 ranks="env ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np 2"
 # The losses only: the norm, a sum over everything, is less sharp.

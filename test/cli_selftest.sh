@@ -5,7 +5,8 @@
 . test/cli.sh
 
 # In place of the programs that make builds, and of mpirun, something that does COMMANDS.
-programs='train_gpt2 train_gpt2_alone train_gpt2emu_bf16 train_gpt2emu_fp32 backend_bf16 backend_fp32 make_data'
+programs="train_gpt2emu_bf16 train_gpt2emu_fp32 backend_bf16 backend_fp32
+$(sed -n 's|.*\$build/\([a-z_0-9]*\).*|\1|p' test/cli*.sh | sort -u)"
 pretend() { # NAME COMMANDS
     mkdir -p "$dir/$1" "$dir/$1.bin"
     for name in $programs; do
@@ -19,7 +20,7 @@ pretend silent 'exit 0'
 pretend hanging 'exec sleep 1000000'
 
 # Scripts that test something else than the program.
-others='cli_selftest cli_run cli_lint cli_tools'
+others='cli_selftest cli_run cli_lint cli_tools cli_data cli_make'
 
 # passes_nothing PROGRAM SCRIPT: its closing line says 0 passed, and something failed.
 passes_nothing() {
