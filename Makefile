@@ -50,7 +50,7 @@ Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s%s\n' $(1) $(2))
 
 # ---- targets ------------------------------------------------------------------------------------
-.PHONY: all help run setup test test_gpt2 test_gpt2cu mutate soak lint bench clean FORCE
+.PHONY: all help run setup test test_gpt2 test_gpt2cu chapter27 mutate soak lint bench clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -74,6 +74,9 @@ test: $(programs) $(tests) $(references) ## build and run every test
 
 test_gpt2: $(call reference,$(on)) ## check gradients, optimizer and schedule against recorded values
 	$(Q)V=1 BUILD=$(BUILD) sh test/run.sh $^
+
+chapter27: $(BUILD)/test_gpt2_double ## print each number of chapter 27 beside the program's own
+	$(Q)$< --chapter27
 
 mutate: ## show that these tests fail for each of a list of small wrongs in the code
 	$(Q)sh dev/mutate.sh
@@ -110,7 +113,7 @@ $(BUILD)/real_%_double: $(BUILD)/test_double/real_%.o $(shared) $(call cpu,doubl
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 gpt2_parts = $(patsubst %,$(BUILD)/test_$(1)/%.o,expect tiny gpt2_operations gpt2_model $(2) \
-             gpt2_update chapter27_adamw chapter27_batches gpt2_main)
+             gpt2_update chapter27_adamw chapter27_mlp chapter27_batches gpt2_main)
 gpt2_double = $(call gpt2_parts,double,gpt2_differences gpt2_program)
 $(BUILD)/test_gpt2_float: $(call gpt2_parts,float) $(shared) $(call cpu,float)
 $(BUILD)/test_gpt2_plain_float: $(call gpt2_parts,float) $(shared) $(call plain,float)

@@ -1,6 +1,7 @@
 /* chapter27_adamw.c: chapter 27 of the course ("How much data did one update really see? AdamW,
  * accumulation and many GPUs"), statement by statement in the chapter's order, each beside the code
  * that shows it. Here: 27.1, AdamW, and 27.2, the learning rate. Next: chapter27_batches.c. */
+#include "chapter27.h"
 #include "tiny.h"
 
 #include "../llmc/model/config.h"
@@ -48,6 +49,7 @@ TEST(adamw_state, "27.1: m and v each have the shape of the parameters: twice as
     CHECK(plan.optimizer == 2 * plan.params, "%zu bytes of state, %zu of parameters",
           plan.optimizer, plan.params);
     CHECK(plan.grads == plan.params, "gradients come on top");
+    SHOW("bytes of m and v, in bytes of parameters", "2", "%g", (double)plan.optimizer / (double)plan.params);
 }
 
 TEST(adamw_moments, "27.1: m_t = b1 m + (1-b1) g, v_t = b2 v + (1-b2) g^2, and the corrections "
@@ -67,6 +69,8 @@ TEST(adamw_moments, "27.1: m_t = b1 m + (1-b1) g, v_t = b2 v + (1-b2) g^2, and t
             CHECK_NEAR(s.m / step.correction1, g[0], rounding); // the mean of one gradient is it
         if (t == 1) CHECK_NEAR(s.v / step.correction2, g[0] * g[0], rounding);
     }
+    SHOW("m after gradients 0.5, -2, 0.25", "-", "%.6g", s.m);
+    SHOW("v after them", "-", "%.6g", s.v);
 }
 
 TEST(adamw_formula, "27.1: theta = (1 - eta lambda) theta - eta m^ / (sqrt(v^) + eps)") {
@@ -80,6 +84,8 @@ TEST(adamw_formula, "27.1: theta = (1 - eta lambda) theta - eta m^ / (sqrt(v^) +
         theta = (1 - eta * 0.1) * theta - eta * m_hat / (sqrt(v_hat) + 1e-8);
         CHECK_NEAR(s.w, theta, 4 * rounding);
     }
+    SHOW("theta after four updates, by the formula", "-", "%.15g", theta);
+    SHOW("theta after four updates, by the kernel", "-", "%.15g", s.w);
 }
 
 TEST(adamw_decoupled,
@@ -91,6 +97,8 @@ TEST(adamw_decoupled,
     single_step(&mixed, &no_decay, 1, 0.1, 0.1 * 1, true); // lambda theta as part of the gradient
     CHECK_NEAR(decoupled.w, 0.99, rounding);
     CHECK_NEAR(mixed.w, 0.9, 1e-6);
+    SHOW("a weight of 1, rate 0.1, decay 0.1, gradient 0", "0.99", "%.6g", decoupled.w);
+    SHOW("the same with the decay mixed into the gradient", "-", "%.6g", mixed.w);
 }
 
 TEST(adamw_settings,
@@ -98,6 +106,10 @@ TEST(adamw_settings,
     Settings s = course();
     CHECK(s.beta1 == 0.9 && s.beta2 == 0.95, "%g %g", s.beta1, s.beta2);
     CHECK(s.eps == 1e-8 && s.weight_decay == 0.1, "%g %g", s.eps, s.weight_decay);
+    SHOW("beta1 of --model gpt2", "0.9", "%g", s.beta1);
+    SHOW("beta2", "0.95", "%g", s.beta2);
+    SHOW("epsilon", "1e-8", "%g", s.eps);
+    SHOW("weight decay", "0.1", "%g", s.weight_decay);
 }
 
 TEST(adamw_eps,
@@ -114,6 +126,9 @@ TEST(adamw_eps,
     Single still = {0};
     single_step(&still, &course_adamw, 1, 0.1, 0, false);
     CHECK(still.w == 0, "a gradient of 0 moves nothing");
+    SHOW("step of rate 0.1 where the gradient is 1e-10, eps 1e-8", "-", "%.6g", tiny.w);
+    SHOW("the same with eps 1e-14", "-", "%.6g", none.w);
+    SHOW("the same with eps 1e-8 and a gradient of 0", "-", "%.6g", still.w);
 }
 
 TEST(adamw_groups, "27.1: two or more dimensions decay, biases and LayerNorm do not, the shared "
@@ -136,6 +151,14 @@ TEST(adamw_groups, "27.1: two or more dimensions decay, biases and LayerNorm do 
     CHECK(rest.tensors == 98 && rest.parameters == 121344, "%d, %zu", rest.tensors,
           rest.parameters);
     tensor_table_free(&table);
+    SHOW("parameters that decay, GPT-2 124M (50 tensors)", "-", "%.0f", decayed.parameters);
+    SHOW("parameters that do not (98 tensors)", "-", "%.0f", rest.parameters);
+    config.vocab = 256; // what `plan --model gpt2` has without token files
+    table = tensor_table_new(&config);
+    decayed = tensor_table_group(&table, true);
+    CHECK(decayed.tensors == 50 && decayed.parameters == 85917696, "%zu", decayed.parameters);
+    tensor_table_free(&table);
+    SHOW("parameters that decay, with bytes as tokens (vocabulary 256)", "-", "%.0f", decayed.parameters);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -146,6 +169,10 @@ TEST(schedule_settings, "27.2: 6e-4, a tenth of it, 715 updates of warmup, 19073
     CHECK(s.lr == 6e-4 && s.warmup == 715 && s.steps == 19073, "%g %lld %lld", s.lr,
           (long long)s.warmup, (long long)s.steps);
     CHECK_NEAR(s.min_lr, 6e-4 / 10, 1e-19);
+    SHOW("largest learning rate of --model gpt2", "6e-4", "%g", s.lr);
+    SHOW("smallest", "a tenth of it", "%g", s.min_lr);
+    SHOW("updates of warm-up, W", "715", "%.0f", s.warmup);
+    SHOW("updates in all, S", "19073", "%.0f", s.steps);
     CHECK(s.schedule == SCHEDULE_COSINE && s.decay_steps == -1,
           "the cosine ends with the last update");
 }
@@ -154,6 +181,7 @@ TEST(schedule_first_step, "27.2: i + 1, so that step 0 has a rate: 6e-4/715") {
     Schedule s = course_schedule(715, 19073);
     CHECK_NEAR(schedule_rate(&s, 0), 6e-4 / 715, 1e-21);
     CHECK_NEAR(schedule_rate(&s, 1), 2 * 6e-4 / 715, 1e-21);
+    SHOW("rate at i = 0", "not zero", "%.10g", schedule_rate(&s, 0));
 }
 
 TEST(schedule_peak, "27.2: i = W-1 is at the peak, and i = W, where the cosine begins, still is") {
@@ -162,6 +190,9 @@ TEST(schedule_peak, "27.2: i = W-1 is at the peak, and i = W, where the cosine b
     CHECK_NEAR(schedule_rate(&s, 715), 6e-4, 1e-18);
     CHECK(schedule_rate(&s, 716) < 6e-4, "then it falls");
     CHECK(schedule_rate(&s, 713) < 6e-4, "and rose before");
+    SHOW("rate at i = W-1 = 714", "the peak", "%.10g", schedule_rate(&s, 714));
+    SHOW("rate at i = W = 715", "the peak", "%.10g", schedule_rate(&s, 715));
+    SHOW("rate at i = 716", "-", "%.10g", schedule_rate(&s, 716));
 }
 
 TEST(schedule_last_step,
@@ -171,6 +202,8 @@ TEST(schedule_last_step,
     CHECK(last > 6e-5 && last < 6e-5 + 1e-11, "%.17g", last);
     CHECK_NEAR(schedule_rate(&s, 19073), 6e-5, 1e-19);
     CHECK(schedule_rate(&s, 19074) == 6e-5, "beyond S");
+    SHOW("rate of the last update, i = S-1 = 19072", "near the floor", "%.14g", last);
+    SHOW("rate at i = S = 19073, which no update uses", "6e-5", "%.14g", schedule_rate(&s, 19073));
 }
 
 TEST(schedule_short,
@@ -182,4 +215,10 @@ TEST(schedule_short,
     CHECK_NEAR(schedule_rate(&s, 12), 0.00033, 1e-18);
     CHECK_NEAR(schedule_rate(&s, 20), 0.00006, 1e-18);
     CHECK_NEAR(schedule_rate(&s, 21), 0.00006, 1e-18);
+    SHOW("W=4, S=20: rate at i = 0", "0.00015", "%.10g", schedule_rate(&s, 0));
+    SHOW("rate at i = 3", "0.0006", "%.10g", schedule_rate(&s, 3));
+    SHOW("rate at i = 4", "0.0006", "%.10g", schedule_rate(&s, 4));
+    SHOW("rate at i = 12", "0.00033", "%.10g", schedule_rate(&s, 12));
+    SHOW("rate at i = 20", "0.00006", "%.10f", schedule_rate(&s, 20));
+    SHOW("rate at i = 21", "0.00006", "%.10f", schedule_rate(&s, 21));
 }

@@ -3,6 +3,7 @@
  * own, this is the project's (tiny.h). What only the running program can show (one learning rate an
  * update, not a micro-step; the norm before clipping in the log; sums over counts) is held to in
  * gpt2_program.c. */
+#include "chapter27.h"
 #include "tiny.h"
 
 #include "../llmc/optimizer/adamw.h"
@@ -35,6 +36,8 @@ TEST(weighted_mean,
     double sum[2] = {(double)got[0] + got[1], (double)got[2] + got[3] + got[4]};
     CHECK_NEAR((sum[0] + sum[1]) / N, 2.2, 2 * rounding); // each token weighs 1/N
     CHECK_NEAR((sum[0] / counts[0] + sum[1] / counts[1]) / 2, 2.0, 2 * rounding);
+    SHOW("every token weighs 1/N", "2.2", "%.10g", (sum[0] + sum[1]) / N);
+    SHOW("the mean of the two means", "2", "%.10g", (sum[0] / counts[0] + sum[1] / counts[1]) / 2);
     release_fresh();
 }
 
@@ -70,8 +73,9 @@ TEST(two_fifths_three_fifths,
     Expectations *e = expect_open("gpt2_five");
     GPT2 *split = two_and_three(2.0 / 5, 3.0 / 5);
     tiny_expect(e, split, split->grads, MODEL_GRADIENT);
-    double difference = largest_difference(split, five_at_once()); // the chapter's: 5.55e-17
+    double difference = largest_difference(split, five_at_once());
     CHECK(difference <= rounding, "%g", difference);
+    SHOW("largest error of the gradients (each on its own tiny GPT)", "5.55e-17", "%.3g", difference);
     expect_rest(e);
     expect_close(e);
 }
@@ -81,8 +85,9 @@ TEST(one_half_one_half,
     Expectations *e = expect_open("gpt2_equal");
     GPT2 *wrong = two_and_three(0.5, 0.5);
     tiny_expect(e, wrong, wrong->grads, MODEL_GRADIENT);
-    double difference = largest_difference(wrong, five_at_once()); // the chapter's model: 0.052799
+    double difference = largest_difference(wrong, five_at_once());
     CHECK(difference > 0.01, "%g", difference);
+    SHOW("largest error of the gradients (each on its own tiny GPT)", "0.052799", "%.6f", difference);
     expect_close(e);
 }
 
@@ -134,6 +139,7 @@ TEST(stepping_each_time,
     tiny_micro_batch(twice, losses, &batch, 2, 3, 1.0 / FIVE, false);
     adamw_now(twice, &course_adamw, 2);
     CHECK(weight_difference(once, twice) > 1e-4, "%g", weight_difference(once, twice));
+    SHOW("largest difference of the weights", "-", "%.3g", weight_difference(once, twice));
     gpt2_free(once);
     gpt2_free(twice);
 }
@@ -170,6 +176,9 @@ TEST(clip_3_4, "27.4: (3,4) has norm 5 and becomes (0.6, 0.8): shorter, in the s
     CHECK_NEAR(3 * scale, 0.6, 2e-7);
     CHECK_NEAR(4 * scale, 0.8, 2e-7);
     CHECK_NEAR(3 * scale / (4 * scale), 3.0 / 4, 1e-15);
+    SHOW("norm", "5", "%g", pair_norm(g));
+    SHOW("first element after clipping at 1", "0.6", "%.7g", 3 * scale);
+    SHOW("second element", "0.8", "%.7g", 4 * scale);
 }
 
 TEST(clip_not_by_element, "27.4: clipped element by element it would be (1,1): another direction") {
@@ -198,6 +207,8 @@ TEST(clip_after_the_sum, "27.4: clip(g1 + g2) is not clip(g1) + clip(g2)") {
     double after = sum[1] * clip_scale(pair_norm(sum), 1), before = g1[1] * s1 + g2[1] * s2;
     CHECK_NEAR(after, 1, 1e-6);
     CHECK_NEAR(before, 1.6, 1e-6);
+    SHOW("g1 = (3,4), g2 = (-3,4): second element of clip(g1 + g2)", "-", "%.6g", after);
+    SHOW("second element of clip(g1) + clip(g2)", "-", "%.6g", before);
 }
 
 TEST(clip_repairs_no_nan,
@@ -231,6 +242,16 @@ static GPT2 *two_ranks(int micro_steps, double scale, double divisor) {
     return rank[0];
 }
 
+/* The four sequences in one batch, by this program. */
+static GPT2 *four_at_once(void) {
+    GPT2 *model = tiny_new(false);
+    TinyBatch batch = tiny_batch("tiny.rows", 4);
+    real losses[FOUR];
+    tiny_micro_batch(model, losses, &batch, 0, 4, 1.0 / FOUR, false);
+    return model;
+}
+
+/* Against PyTorch's values, and against the same four sequences at once. */
 static void check_four(GPT2 *ranks) {
     Expectations *e = expect_open("gpt2_four");
     for (int i = 0; i < ranks->table.count; i++) {
@@ -239,7 +260,9 @@ static void check_four(GPT2 *ranks) {
     }
     expect_rest(e);
     expect_close(e);
-    gpt2_free(ranks);
+    double difference = largest_difference(ranks, four_at_once());
+    CHECK(difference <= rounding, "%g", difference);
+    SHOW("largest error of the gradients (each on its own tiny GPT)", "5.55e-17", "%.3g", difference);
 }
 
 TEST(
@@ -260,7 +283,9 @@ TEST(ranks_and_micro_steps,
 
 TEST(dividing_twice, "27.5: dividing by R once more after an average is wrong by that factor") {
     GPT2 *halved = two_ranks(1, 1.0 / (2 * ROW), 4), *right = two_ranks(1, 1.0 / (2 * ROW), 2);
-    CHECK(largest_difference(halved, right) > 0.01);
+    double difference = largest_difference(halved, right);
+    CHECK(difference > 0.01);
+    SHOW("largest error of the gradients", "-", "%.3g", difference);
 }
 
 /* What the program plans for sequences of T tokens, micro-batches of B sequences and R ranks. */
@@ -285,6 +310,10 @@ TEST(tokens_per_update,
           "K = %d", (int)alone.max_micro_steps);
     CHECK(eight.max_micro_steps == 1 && eight.min_micro_steps == 1, "K = %d",
           (int)eight.max_micro_steps);
+    SHOW("tokens of one forward, B T", "65536", "%.0f", alone.B * alone.T);
+    SHOW("K of one process", "8", "%.0f", alone.max_micro_steps);
+    SHOW("K of each of 8 processes", "1", "%.0f", eight.max_micro_steps);
+    SHOW("tokens of one update", "524288", "%.0f", eight.sequences * eight.T);
 }
 
 TEST(uneven_ranks,
@@ -293,6 +322,9 @@ TEST(uneven_ranks,
     Plan three = plan_for(1024, 64, 3, 524288);
     CHECK(three.max_micro_steps == 3 && three.min_micro_steps == 2 && three.micro_batches == 8 &&
           three.sequences * three.T == 524288);
+    SHOW("R = 3: K of the rank with the most", "-", "%.0f", three.max_micro_steps);
+    SHOW("R = 3: K of the rank with the fewest", "-", "%.0f", three.min_micro_steps);
+    SHOW("R = 3: tokens of one update", "524288", "%.0f", three.sequences * three.T);
 }
 
 TEST(copied_data, "27.5: the same sequences on both ranks are no four sequences: no more data was "
@@ -321,6 +353,8 @@ TEST(logged_loss,
     for (int i = 0; i < 3 * ROW; i++) sum[i >= ROW] += losses[i];
     double right = (sum[0] + sum[1]) / (5 + 2 * ROW), wrong = (sum[0] / 5 + sum[1] / (2 * ROW)) / 2;
     CHECK(fabs(right - wrong) > 0.01, "%g and %g", right, wrong);
+    SHOW("5 and 38 targets: sum over count", "-", "%.6g", right);
+    SHOW("5 and 38 targets: mean of means", "-", "%.6g", wrong);
     gpt2_free(model);
 }
 
@@ -332,6 +366,8 @@ TEST(exercise_1, "exercise 1: B=8, T=256, R=4, K=16: 131072 tokens in one update
     Plan plan = plan_for(256, 8, 4, 131072);
     CHECK(plan.max_micro_steps == 16 && plan.min_micro_steps == 16, "K = %d",
           (int)plan.max_micro_steps);
+    SHOW("B T K R", "131072", "%.0f", (double)plan.sequences * plan.T);
+    SHOW("K, when 131072 tokens are asked for", "16", "%.0f", plan.max_micro_steps);
 }
 
 TEST(exercise_2,
@@ -349,7 +385,10 @@ TEST(exercise_2,
     double wrong = tiny_difference(together, averaged->grads, together->grads);
     CHECK(wrong > 0.01, "%g", wrong);
     gpt2_free(averaged);
-    CHECK(largest_difference(weighted, together) <= 4 * rounding);
+    double right = largest_difference(weighted, together);
+    CHECK(right <= 4 * rounding);
+    SHOW("error of the gradients with weights 1/3 and 2/3", "0", "%.3g", right);
+    SHOW("error with weights 1/2 and 1/2", "-", "%.3g", wrong);
 }
 
 TEST(exercise_3,
@@ -368,6 +407,7 @@ TEST(exercise_3,
         difference = fmax(difference, fabs(each - whole->grads[i] * scale));
     }
     CHECK(difference > 0.005, "%g", difference);
+    SHOW("largest difference of the clipped gradients", "not 0", "%.3g", difference);
     gpt2_free(parts[0]);
     gpt2_free(parts[1]);
     gpt2_free(whole);
@@ -399,6 +439,9 @@ TEST(exercise_4, "exercise 4: resuming with the weights but without AdamW's stat
     CHECK(weight_difference(straight, resumed) == 0);
     CHECK(weight_difference(straight, forgetful) > 1e-4, "%g",
           weight_difference(straight, forgetful));
+    SHOW("difference of the weights when m and v are restored", "0", "%.3g",
+         weight_difference(straight, resumed));
+    SHOW("when they are forgotten", "not 0", "%.3g", weight_difference(straight, forgetful));
     gpt2_free(straight);
     gpt2_free(resumed);
     gpt2_free(forgetful);
