@@ -15,6 +15,7 @@
 #include "llmc/base/memory.h"
 #include "llmc/base/start.h"
 #include "llmc/commands/commands.h"
+#include "llmc/eval/score.h"
 #include "llmc/ranks/stop.h"
 #include "llmc/ranks/watchdog.h"
 #include "llmc/train/evaluate.h"
@@ -221,14 +222,21 @@ static Evaluation validate(Trainer *t) {
     return result;
 }
 
+/* The score on the examples of --hellaswag after `done` updates. */
+static void score(Trainer *t) {
+    Score score = score_examples(t->model, t->examples, &t->world);
+    if (t->log)
+        log_hella(t->log, t->at.step, score_share(score.acc, &score), score_share(score.acc_norm, &score),
+                  score.examples);
+}
+
 static void log_generated_text(Trainer *t) {
     if (!t->log) return;
     const Settings *s = &t->settings;
     Sampling sampling = {.temperature = s->temperature,
                          .top_k = (int)s->top_k,
                          .seed = s->seed + (uint64_t)t->at.step};
-    char *text =
-        text_sample(t->model, stream_is_bytes(t->sequences.stream), s->sample_tokens, &sampling);
+    char *text = text_sample(t->model, t->tokenizer, s->sample_tokens, &sampling);
     log_sample(t->log, t->at.step, text);
     free(text);
 }
@@ -242,10 +250,12 @@ static void train(Trainer *t) {
     Evaluation validation = {0};
     while (t->at.step < steps && !stop_agreed()) {
         if (t->at.step == 0 && t->plan.val_sequences > 0) validation = validate(t);
+        if (t->at.step == 0 && t->examples) score(t);
         last = update(t, square_sums);
         if (t->log) log_update(t->log, &last);
         if (t->plan.val_sequences > 0 && due(s->val_every, t->at.step, steps))
             validation = validate(t);
+        if (t->examples && due(s->val_every, t->at.step, steps)) score(t);
         if (s->sample_tokens > 0 && due(s->sample_every, t->at.step, steps)) log_generated_text(t);
         if (due(s->save_every, t->at.step, steps)) trainer_save(t);
     }
@@ -298,6 +308,7 @@ static int command_train(int argc, char **argv) {
     t.resume = resume_open(&t.settings, &world);
     Dataset data = trainer_prepare(&t);
     int code = trainer_is_finished(&t) ? EXIT_DONE : run(&t, &data);
+    examples_close(t.examples);
     weights_close(t.start);
     resume_close(&t.resume);
     dataset_close(&data);

@@ -27,7 +27,8 @@ settings   : optimizer
 log        : files settings
 weights    : model text
 checkpoint : weights log ranks
-train      : checkpoint data
+eval       : model data
+train      : checkpoint data eval
 commands   : train
 program    : commands
 plain      : ops ranks

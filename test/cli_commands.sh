@@ -107,7 +107,7 @@ if has_ranks; then
 else
     skip "no Open MPI"
 fi
-refuses 2 "read as bytes" "text for a model whose tokens are no bytes" "$program" eval --model $hf --data README.md
+refuses 2 "is not known; name it with --tokenizer" "text for a model whose tokenizer nobody knows" "$program" eval --model $hf --data README.md
 refuses 2 "at most 24" "sequences longer than the model's" "$program" eval --model $hf --data README.md --seq-len 25
 
 # ---- train from weights
@@ -117,5 +117,5 @@ check "... with their loss" near "$first" "$want" 1e-6
 check "... of shorter sequences" "$program" --model "$last" --seq-len 8 --data "$dir/text" --steps 2 --total-batch 64 --log-every 0 --out "$dir/shorter"
 refuses 2 "the weights to start from have 1" "another shape than the weights'" "$program" --model "$last" --layers 2 --data "$dir/text"
 refuses 2 "neither a shape" "a model that is neither shape nor file" "$program" --model "$dir/nowhere"
-refuses 2 "read as bytes" "text for a model whose tokens are no bytes" "$program" --model $hf --data "$dir/text"
+refuses 2 "is not known; name it with --tokenizer" "text for a model whose tokenizer nobody knows" "$program" --model $hf --data "$dir/text"
 finish cli_commands

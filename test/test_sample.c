@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "../llmc/train/generate.h"
-#include "../llmc/train/text.h"
+#include "../llmc/text/printable.h"
 
 TEST(greedy, "temperature 0, and top-k 1, take the likeliest token; of equal ones the first") {
     for (int i = 0; i < 100; i++) {
@@ -78,7 +78,7 @@ TEST(extremes, "u near 1, huge and infinite logits give a token that can be draw
 }
 
 static void check_text(const char *bytes, size_t size, const char *wanted) {
-    char *got = text_printable((const unsigned char *)bytes, size);
+    char *got = printable((const unsigned char *)bytes, size);
     CHECK(strcmp(got, wanted) == 0, "\"%s\" became \"%s\", not \"%s\"", bytes, got, wanted);
     free(got);
 }

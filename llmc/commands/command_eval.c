@@ -1,9 +1,14 @@
-/* command_eval.c: `train_gpt2 eval`: the loss of a model on data, weighted by token; or on one list of token
- * ids, with the logits of what follows it. Runs on any number of ranks. */
+/* command_eval.c: `train_gpt2 eval`: the loss of a model on data or a text, weighted by token; or on one list
+ * of token ids, with the logits of what follows it; or how many multiple-choice examples it gets right. Runs on any
+ * number of ranks. */
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../checkpoint/checkpoint_list.h"
+#include "../data/encoded_text.h"
+#include "../eval/score.h"
+#include "../eval/text_units.h"
 #include "../settings/option_parse.h"
+#include "../train/choose_tokenizer.h"
 #include "../train/dataset.h"
 #include "../train/evaluate.h"
 #include "../train/text.h"
@@ -12,25 +17,35 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
-    const char *model, *ids;
+    const char *model, *tokenizer, *ids, *text, *hellaswag;
     StringList data;
     double val_fraction;
-    int64_t seq_len, batch, threads;
+    int64_t seq_len, batch, threads, hellaswag_examples;
     bool logits;
 } EvalOptions;
 
 #define FIELD(name) offsetof(EvalOptions, name)
 static const Option rows[] = {
     {"model", "PATH", "Model", OPTION_STRING, FIELD(model), NO_RANGE, NULL, NULL, HELP_MODEL},
+    {"tokenizer", "NAME", "Model", OPTION_STRING, FIELD(tokenizer), NO_RANGE, NULL, NULL,
+     HELP_TOKENIZER},
     {"data", "PATH", "Data", OPTION_LIST, FIELD(data), NO_RANGE, NULL, NULL,
      "file, directory (its validation files, if it has such) or quoted glob; may repeat; else the "
      "built-in text"},
     {"val-fraction", "X", "Data", OPTION_REAL, FIELD(val_fraction), FRACTION, "0", "0",
      "only this share of the data's end, as train keeps it for validation; 0: all"},
     {"seq-len", "T", "Data", OPTION_INTEGER, FIELD(seq_len), COUNT, NULL, NULL,
-     "tokens in a row, up to the model's"},
+     "tokens in a sequence, up to the model's"},
+    {"text", "TEXT", "Data", OPTION_STRING, FIELD(text), NO_RANGE, NULL, NULL,
+     "instead of data: this text"},
+    {"hellaswag", "FILE", "Data", OPTION_STRING, FIELD(hellaswag), NO_RANGE, NULL, NULL,
+     "score the model on HellaSwag's JSON lines or an llm.c evaluation file; data are evaluated "
+     "too where --data or --text names them"},
+    {"hellaswag-examples", "N", "Data", OPTION_INTEGER, FIELD(hellaswag_examples), COUNT_OR_0, "0",
+     "0", "only the first N examples; 0: all"},
     {"ids", "LIST", "Data", OPTION_STRING, FIELD(ids), NO_RANGE, NULL, NULL,
      "instead of data: these token ids, in quotes"},
     {"logits", NULL, "Data", OPTION_SWITCH, FIELD(logits), NO_RANGE, "false", "false",
@@ -46,7 +61,9 @@ static const OptionTable table = {
              "       mpirun -np R train_gpt2 eval ...\n"
              "\n"
              "Prints the mean loss of the tokens of data, in nats, and the perplexity, its "
-             "exponential.\n",
+             "exponential; where the tokenizer is known also what compares vocabularies: bits per "
+             "byte, and\n"
+             "the perplexity of a word.\n",
 };
 
 static void print_loss(double loss, uint64_t tokens) {
@@ -99,21 +116,82 @@ static void evaluate_ids(GPT2 *model, const EvalOptions *o) {
     free(ids);
 }
 
-static void evaluate_data(GPT2 *model, const EvalOptions *o, const World *world) {
-    Settings settings = {.data = o->data, .val_fraction = o->val_fraction};
-    Dataset data = dataset_open(&settings);
-    Stream *stream = data.val ? data.val : data.train;
-    if (stream_is_bytes(stream) && model->config.vocab != 256)
-        fatal(EXIT_USAGE,
-              "%s is text, read as bytes, but the model has %d tokens; give token files",
-              stream_name(stream), model->config.vocab);
+/* The loss in units of text instead of tokens: of all tokens of the stream but the first. */
+static void print_text_units(const Stream *stream, const Tokenizer *tokenizer, const Evaluation *result) {
+    TextUnits units = text_units(stream, tokenizer, 1, stream_length(stream) - 1);
+    double sum = result->loss * (double)result->tokens;
+    if (units.bytes)
+        printf("bits per byte %.9g over %llu bytes", sum / log(2) / (double)units.bytes,
+               (unsigned long long)units.bytes);
+    if (units.words)
+        printf(", perplexity %.9g per word, %llu words", exp(sum / (double)units.words),
+               (unsigned long long)units.words);
+    if (units.bytes) printf("\n");
+}
+
+static void evaluate_stream(GPT2 *model, const EvalOptions *o, const World *world, Stream *stream,
+                            const Tokenizer *tokenizer) {
     stream_set_vocab(stream, model->config.vocab);
     Sequences all = sequences_new(stream, model->config.seq_len, 0, false);
     Batch *batch = batch_new(*world, (int)o->batch, all.seq_len, o->batch * world->size);
     Evaluation result = evaluate(model, batch, &all, all.per_epoch);
-    if (world->rank == 0) print_loss(result.loss, result.tokens);
+    if (world->rank == 0) {
+        print_loss(result.loss, result.tokens);
+        if (tokenizer) print_text_units(stream, tokenizer, &result);
+    }
     batch_free(batch);
+}
+
+static void evaluate_data(GPT2 *model, const EvalOptions *o, const World *world, const char *weights) {
+    Settings settings = {.data = o->data, .val_fraction = o->val_fraction, .tokenizer = o->tokenizer};
+    Dataset data = dataset_open(&settings, weights, model->config.vocab);
+    evaluate_stream(model, o, world, data.val ? data.val : data.train, data.tokenizer);
     dataset_close(&data);
+}
+
+/* The tokenizer, which must be known because of `option`. */
+static const Tokenizer *need_tokenizer(const Tokenizer *tokenizer, const char *option, const char *weights) {
+    if (tokenizer) return tokenizer;
+    fatal(EXIT_USAGE, "--%s needs a tokenizer, and that of %s is not known; name it with --tokenizer", option, weights);
+}
+
+static void evaluate_text(GPT2 *model, const EvalOptions *o, const World *world, const Tokenizer *tokenizer) {
+    Stream *stream = encode_bytes((const unsigned char *)o->text, strlen(o->text), "--text", tokenizer);
+    evaluate_stream(model, o, world, stream, tokenizer);
+    stream_close(stream);
+}
+
+static void evaluate_examples(GPT2 *model, const EvalOptions *o, const World *world, const Tokenizer *tokenizer) {
+    const ExamplesFor it = {tokenizer, model->config.vocab, model->config.seq_len};
+    Examples *examples = examples_open(o->hellaswag, &it, o->hellaswag_examples);
+    Score score = score_examples(model, examples, world);
+    if (world->rank == 0)
+        printf("acc %.4f (%llu of %llu), acc_norm %.4f (%llu)\n", score_share(score.acc, &score),
+               (unsigned long long)score.acc, (unsigned long long)score.examples, score_share(score.acc_norm, &score),
+               (unsigned long long)score.acc_norm);
+    examples_close(examples);
+}
+
+static void evaluate_all(GPT2 *model, const EvalOptions *o, const World *world, const char *weights) {
+    if (o->ids) {
+        evaluate_ids(model, o);
+        return;
+    }
+    Tokenizer *tokenizer = choose_tokenizer(o->tokenizer, weights, model->config.vocab);
+    if (o->text)
+        evaluate_text(model, o, world, need_tokenizer(tokenizer, "text", weights));
+    else if (o->data.count > 0 || !o->hellaswag)
+        evaluate_data(model, o, world, weights);
+    if (o->hellaswag) evaluate_examples(model, o, world, tokenizer);
+    tokenizer_free(tokenizer);
+}
+
+static void check_together(const EvalOptions *o, const World *world) {
+    if (!o->model) fatal(EXIT_USAGE, "eval needs --model PATH: what is to be evaluated");
+    if (o->ids && world->size > 1) fatal(EXIT_USAGE, "eval --ids runs on one rank; start it without mpirun");
+    if (!!o->ids + !!o->text + (o->data.count > 0) > 1)
+        fatal(EXIT_USAGE, "--data, --text and --ids each say what to evaluate; give one of them");
+    if (o->ids && o->hellaswag) fatal(EXIT_USAGE, "--ids and --hellaswag each say what to evaluate; give one of them");
 }
 
 int command_eval(int argc, char **argv) {
@@ -122,9 +200,7 @@ int command_eval(int argc, char **argv) {
     OptionValues values = {.table = &table, .fields = &o};
     option_parse(&values, argc, argv);
     option_fill_in(&values, false);
-    if (!o.model) fatal(EXIT_USAGE, "eval needs --model PATH: what is to be evaluated");
-    if (o.ids && world.size > 1)
-        fatal(EXIT_USAGE, "eval --ids runs on one rank; start it without mpirun");
+    check_together(&o, &world);
 
     backend_open(world.local_rank, world.local_size, (int)o.threads);
     char *path = checkpoints_resolve(o.model);
@@ -137,10 +213,7 @@ int command_eval(int argc, char **argv) {
     GPT2 *model = gpt2_new(&config, o.ids ? 1 : (int)o.batch, false, false);
     weights_load(weights, model);
     weights_close(weights);
-    if (o.ids)
-        evaluate_ids(model, &o);
-    else
-        evaluate_data(model, &o, &world);
+    evaluate_all(model, &o, &world, path);
     gpt2_free(model);
     free(o.data.items);
     free(path);

@@ -14,6 +14,7 @@ int command_plan(int argc, char **argv) {
     Dataset data = trainer_prepare(&t);
     t.settings.total_batch = t.plan.sequences * t.plan.T; // --micro-steps may have decided
     if (t.world.rank == 0) startup_table_print(&t.plan, s, &t.world, &data, &t.sequences);
+    examples_close(t.examples);
     weights_close(t.start);
     dataset_close(&data);
     settings_free(&t.settings);

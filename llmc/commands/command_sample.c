@@ -1,20 +1,24 @@
 /* command_sample.c: `train_gpt2 sample`: a model continues a prompt, and what it says is shown as it says
- * it. Models with a vocabulary of 256 speak bytes; others, and --ids, speak token ids. */
+ * it. A model whose tokenizer is not known, and --ids, speak token ids. */
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../base/utf8.h"
 #include "../checkpoint/checkpoint_list.h"
 #include "../ranks/world.h"
 #include "../settings/option_parse.h"
+#include "../text/printable.h"
+#include "../train/choose_tokenizer.h"
 #include "../train/text.h"
 #include "../weights/weights.h"
 #include "commands.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
-    const char *model, *prompt;
+    const char *model, *tokenizer, *prompt;
     bool ids, slide;
     int64_t tokens, count, top_k, threads;
     double temperature, top_p;
@@ -25,10 +29,13 @@ typedef struct {
 static const Option rows[] = {
     {"model", "PATH", "Model", OPTION_STRING, FIELD(model), NO_RANGE, NULL, NULL,
      HELP_MODEL},
+    {"tokenizer", "NAME", "Model", OPTION_STRING, FIELD(tokenizer), NO_RANGE, NULL, NULL,
+     HELP_TOKENIZER},
     {"prompt", "TEXT", "Text", OPTION_STRING, FIELD(prompt), NO_RANGE, NULL, NULL,
-     "what to continue: text, or with --ids token ids; else a line break, or GPT-2's end of text"},
+     "what to continue: text, or with --ids token ids; -: standard input, to the last byte; else the end of text "
+     "(of bytes: a line break)"},
     {"ids", NULL, "Text", OPTION_SWITCH, FIELD(ids), NO_RANGE, "false", "false",
-     "read and print token ids; always so where tokens are not bytes"},
+     "read and print token ids; always so where the model's tokenizer is not known"},
     {"tokens", "N", "Text", OPTION_INTEGER, FIELD(tokens), INTERVAL, "200", "200", "tokens to add"},
     {"slide", NULL, "Text", OPTION_SWITCH, FIELD(slide), NO_RANGE, "true", "true",
      "when the context is full, go on from its later half, instead of stopping"},
@@ -62,74 +69,71 @@ static const OptionTable table = {
 // ---------------------------------------------------------------------------------------------
 // The prompt
 
-/* The bytes of a text that must be UTF-8, as ids. */
-static int32_t *ids_of_text(const char *text, int *count) {
-    size_t bytes = strlen(text);
-    int32_t *ids = memory_new(bytes, sizeof *ids, "the prompt");
+enum { INPUT_PIECE = 65536 };
+
+/* Standard input to its end, as a string. */
+static char *read_input(size_t *bytes) {
+    char *text = NULL;
+    *bytes = 0;
+    for (size_t n = 1; n > 0; *bytes += n) {
+        text = memory_grow(text, *bytes + INPUT_PIECE + 1, 1, "the prompt");
+        n = fread(text + *bytes, 1, INPUT_PIECE, stdin);
+    }
+    if (ferror(stdin)) fatal(EXIT_INPUT, "--prompt -: standard input cannot be read");
+    text[*bytes] = '\0';
+    return text;
+}
+
+static void check_utf8(const char *text, size_t bytes) {
     for (size_t i = 0, length; i < bytes; i += length) {
         length = utf8_length((const unsigned char *)text + i, bytes - i);
         if (length == 0)
-            fatal(EXIT_USAGE, "--prompt: byte %zu, 0x%02x, is not UTF-8; give token ids with --ids",
-                  i, (unsigned char)text[i]);
-        for (size_t k = i; k < i + length; k++) ids[k] = (unsigned char)text[k];
+            fatal(EXIT_USAGE, "--prompt: byte %zu, 0x%02x, is not UTF-8; give token ids with --ids", i,
+                  (unsigned char)text[i]);
     }
-    *count = (int)bytes;
-    return ids;
 }
 
-/* The ids to begin with; free() releases them. */
-static int32_t *read_prompt(const SampleOptions *o, bool bytes, int vocab, int *count) {
-    int32_t *ids = NULL;
-    *count = 0;
-    if (o->prompt)
-        ids = bytes && !o->ids ? ids_of_text(o->prompt, count)
-                               : text_ids("--prompt", o->prompt, vocab, count);
-    if (*count > 0) return ids;
-    ids = memory_grow(ids, 1, sizeof *ids, "the prompt");
-    ids[0] = text_start(bytes, vocab);
-    *count = 1;
-    return ids;
+/* The ids to begin with, at least one; free() releases them. tokenizer: NULL where ids are spoken. */
+static TokenList read_prompt(const SampleOptions *o, const Tokenizer *tokenizer, int32_t start, int vocab) {
+    TokenList list = {0};
+    size_t bytes = o->prompt ? strlen(o->prompt) : 0;
+    bool input = o->prompt && strcmp(o->prompt, "-") == 0;
+    char *text = input ? read_input(&bytes) : memory_string(o->prompt ? o->prompt : "");
+    if (tokenizer) {
+        check_utf8(text, bytes);
+        tokenizer_encode(tokenizer, text, bytes, false, &list);
+    } else {
+        int count;
+        list.ids = text_ids("--prompt", text, vocab, &count);
+        list.count = (size_t)count;
+    }
+    free(text);
+    if (list.count > INT_MAX) fatal(EXIT_USAGE, "--prompt has %zu tokens; the most is %d", list.count, INT_MAX);
+    if (list.count == 0) {
+        token_list_reserve(&list, 1);
+        list.ids[list.count++] = start;
+    }
+    return list;
 }
 
 // ---------------------------------------------------------------------------------------------
 // Printing
 
-/* Prints tokens as they come: ids, or characters as soon as they are whole. */
+/* Prints tokens as they come: characters as soon as they are whole, or without a tokenizer ids. */
 typedef struct {
-    bool ids, begun;
-    unsigned char held[4]; // the beginning of a character
-    size_t count;
+    const Tokenizer *tokenizer;
+    PrintableStream text;
+    bool begun;
 } Printer;
-
-/* Whether the bytes held may become a character with those to come. */
-static bool is_beginning(const unsigned char *held, size_t count) {
-    size_t whole = held[0] >= 0xF0 ? 4 : held[0] >= 0xE0 ? 3 : held[0] >= 0xC2 ? 2 : 1;
-    bool good = count < whole && held[0] <= 0xF4;
-    for (size_t i = 1; i < count; i++) good = good && (held[i] & 0xC0) == 0x80;
-    return good;
-}
-
-/* Prints what is held as far as it can be decided; `last`: nothing more comes. */
-static void print_held(Printer *p, bool last) {
-    while (p->count > 0) {
-        size_t length = utf8_length(p->held, p->count);
-        if (length == 0 && !last && is_beginning(p->held, p->count)) return;
-        if (length == 0) length = 1;
-        char *text = text_printable(p->held, length);
-        fputs(text, stdout);
-        free(text);
-        p->count -= length;
-        memmove(p->held, p->held + length, p->count);
-    }
-}
 
 static void print_token(void *context, int token) {
     Printer *p = context;
-    if (p->ids) {
-        printf(p->begun ? " %d" : "%d", token);
+    if (p->tokenizer) {
+        size_t bytes;
+        const unsigned char *text = tokenizer_bytes(p->tokenizer, token, &bytes);
+        printable_add(&p->text, text, bytes, stdout);
     } else {
-        p->held[p->count++] = (unsigned char)token;
-        print_held(p, false);
+        printf(p->begun ? " %d" : "%d", token);
     }
     p->begun = true;
     if (fflush(stdout) != 0) fatal(EXIT_RUNTIME, "cannot write to standard output");
@@ -137,23 +141,24 @@ static void print_token(void *context, int token) {
 
 // ---------------------------------------------------------------------------------------------
 
-static void sample(GPT2 *model, const SampleOptions *o, bool bytes) {
-    int n;
-    int32_t *prompt = read_prompt(o, bytes, model->config.vocab, &n);
+/* tokenizer: of the model; NULL: not known. */
+static void sample(GPT2 *model, const SampleOptions *o, const Tokenizer *tokenizer) {
+    const Tokenizer *spoken = o->ids ? NULL : tokenizer;
+    TokenList prompt = read_prompt(o, spoken, text_start(tokenizer), model->config.vocab);
     for (int64_t i = 0; i < o->count; i++) {
         Sampling sampling = {.temperature = o->temperature,
                              .top_k = (int)o->top_k,
                              .top_p = o->top_p,
                              .stop = !o->slide,
                              .seed = o->seed + (uint64_t)i};
-        Printer printer = {.ids = o->ids || !bytes};
+        Printer printer = {.tokenizer = spoken};
         if (i > 0) printf("---\n");
-        for (int k = 0; k < n && o->prompt; k++) print_token(&printer, prompt[k]);
-        generate(model, prompt, n, o->tokens, &sampling, print_token, &printer);
-        print_held(&printer, true);
+        for (size_t k = 0; k < prompt.count && o->prompt; k++) print_token(&printer, prompt.ids[k]);
+        generate(model, prompt.ids, (int)prompt.count, o->tokens, &sampling, print_token, &printer);
+        printable_end(&printer.text, stdout);
         printf("\n");
     }
-    free(prompt);
+    free(prompt.ids);
 }
 
 int command_sample(int argc, char **argv) {
@@ -171,7 +176,9 @@ int command_sample(int argc, char **argv) {
     GPT2 *model = gpt2_new(weights_config(weights), 1, false, false);
     weights_load(weights, model);
     weights_close(weights);
-    sample(model, &o, model->config.vocab == 256);
+    Tokenizer *tokenizer = choose_tokenizer(o.tokenizer, path, model->config.vocab);
+    sample(model, &o, tokenizer);
+    tokenizer_free(tokenizer);
     gpt2_free(model);
     free(path);
     world_close();

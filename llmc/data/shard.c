@@ -187,7 +187,11 @@ Shard shard_open(const char *path) {
 }
 
 Shard shard_of_text(const unsigned char *text, size_t bytes, const char *name) {
-    return (Shard){.name = name, .kind = "text", .text = text, .type = TOKEN_BYTE, .tokens = bytes};
+    return (Shard){.name = name, .kind = "text", .memory = text, .type = TOKEN_BYTE, .tokens = bytes};
+}
+
+Shard shard_of_tokens(const unsigned char *tokens, TokenType type, uint64_t count, const char *name) {
+    return (Shard){.name = name, .kind = "tokens", .memory = tokens, .type = type, .tokens = count};
 }
 
 void shard_close(Shard *shard) { file_close(shard->file); }
@@ -210,7 +214,7 @@ void shard_read(const Shard *shard, uint64_t first, size_t count, uint32_t limit
     size_t width = token_bytes[shard->type];
     const unsigned char *from =
         shard->file ? file_at(shard->file, shard->offset + first * width, count * width)
-                    : shard->text + first;
+                    : shard->memory + first * width;
     switch (shard->type) {
     case TOKEN_BYTE:
         for (size_t i = 0; i < count; i++) out[i] = from[i];

@@ -18,7 +18,7 @@ typedef struct {
     const char *name;          // for messages
     const char *kind;          // "llm.c token shard", ...
     File *file;                // or NULL, and
-    const unsigned char *text; // the tokens are these bytes
+    const unsigned char *memory; // the tokens are these bytes
     TokenType type;
     size_t offset; // of the first token in the file, bytes
     uint64_t tokens;
@@ -28,8 +28,9 @@ typedef struct {
  * exactly what it claims to be. */
 Shard shard_open(const char *path);
 
-/* Text in memory, which must stay valid. */
+/* Text in memory, which must stay valid; and tokens (little-endian), likewise. */
 Shard shard_of_text(const unsigned char *text, size_t bytes, const char *name);
+Shard shard_of_tokens(const unsigned char *tokens, TokenType type, uint64_t count, const char *name);
 
 void shard_close(Shard *shard);
 

@@ -17,7 +17,8 @@ typedef struct {
     Shard *shards;
     uint64_t *ends; // ends[i]: tokens in shards 0 .. i
     int count;
-    PathList paths; // owns the shards' names, unless they are text in memory
+    PathList paths; // owns the shards' names, unless they are in memory
+    void *memory;   // of tokens that lie there, or NULL
     char *name;
     int users; // streams
 } Shards;
@@ -93,6 +94,20 @@ Stream *stream_of_text(const unsigned char *text, size_t bytes, const char *name
     return stream_new(shared, 0, bytes, any_id);
 }
 
+Stream *stream_of_tokens(unsigned char *tokens, int width, uint64_t count, const char *name) {
+    Shards *shared = shards_new(1, memory_string(name));
+    shared->memory = tokens;
+    shared->shards[0] = shard_of_tokens(tokens, width == 2 ? TOKEN_U16 : TOKEN_U32, count, shared->name);
+    shared->ends[0] = count;
+    return stream_new(shared, 0, count, any_id);
+}
+
+const unsigned char *stream_text(const Stream *stream, int i, size_t *bytes) {
+    const Shard *shard = &stream->shared->shards[i];
+    *bytes = (size_t)shard->tokens;
+    return shard->file ? file_at(shard->file, 0, *bytes) : shard->memory;
+}
+
 static void require_inside(const Stream *stream, uint64_t first, uint64_t count) {
     if (first <= stream->count && count <= stream->count - first) return;
     fatal(EXIT_RUNTIME,
@@ -115,6 +130,7 @@ void stream_close(Stream *stream) {
     paths_free(&shared->paths);
     free(shared->shards);
     free(shared->ends);
+    free(shared->memory);
     free(shared->name);
     free(shared);
 }

@@ -35,6 +35,13 @@ bool stream_has_val_part(const char *const *paths, int count);
 /* A stream over text in memory, which must outlive it; `name` stands for it in messages. */
 Stream *stream_of_text(const unsigned char *text, size_t bytes, const char *name);
 
+/* A stream of tokens in memory, little-endian numbers of `width` bytes (2 or 4), of which it takes possession
+ * (free). The name is copied. */
+Stream *stream_of_tokens(unsigned char *tokens, int width, uint64_t count, const char *name);
+
+/* The text of file i of a stream of bytes, all of it; valid until stream_close. */
+const unsigned char *stream_text(const Stream *stream, int i, size_t *bytes);
+
 /* Tokens first .. first+count of a stream as a stream: for the train/validation split. */
 Stream *stream_slice(const Stream *stream, uint64_t first, uint64_t count);
 

@@ -5,7 +5,7 @@
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../base/number.h"
-#include "../files/io.h"
+#include "../files/input.h"
 #include "../files/json_read.h"
 
 #include <stdlib.h>
@@ -25,7 +25,9 @@ static _Noreturn void refuse(const Reader *r, const char *what) {
 }
 
 /* Whether `most` (0: any number) are read. */
-static bool enough(const Reader *r, int64_t most) { return most > 0 && r->examples->count >= (size_t)most; }
+static bool enough(const Reader *r, int64_t most) {
+    return most > 0 && r->examples->count >= (size_t)most;
+}
 
 // ---------------------------------------------------------------------------------------------
 // What holds for every example
@@ -33,24 +35,29 @@ static bool enough(const Reader *r, int64_t most) { return most > 0 && r->exampl
 static void check_ids(const Reader *r, const int32_t *ids, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= r->model->vocab)
-            fatal(EXIT_INPUT, "%s: %s %zu: has token %d, but the model's are 0 to %d: another tokenizer's file?",
-                  r->examples->path, r->unit, r->number, (int)ids[i], r->model->vocab - 1);
+            fatal(
+                EXIT_INPUT,
+                "%s: %s %zu: has token %d, but the model's are 0 to %d: another tokenizer's file?",
+                r->examples->path, r->unit, r->number, (int)ids[i], r->model->vocab - 1);
 }
 
 static void check_lengths(const Reader *r, const Example *e) {
     if (e->completions < 2) refuse(r, "has fewer than two completions");
     if (e->label < 0 || e->label >= e->completions)
-        fatal(EXIT_INPUT, "%s: %s %zu: label is %d, but 0 to %d are expected", r->examples->path, r->unit, r->number,
-              e->label, e->completions - 1);
-    if (e->context < 1) refuse(r, "the context is empty; a model needs at least one token to go on from");
+        fatal(EXIT_INPUT, "%s: %s %zu: label is %d, but 0 to %d are expected", r->examples->path,
+              r->unit, r->number, e->label, e->completions - 1);
+    if (e->context < 1)
+        refuse(r, "the context is empty; a model needs at least one token to go on from");
     for (int i = 0; i < e->completions; i++) {
         if (e->tokens[i] < 1) refuse(r, "a completion is empty");
         // the last token is only predicted: the model does not read it
         if (e->context + e->tokens[i] - 1 > r->model->seq_len)
             fatal(EXIT_INPUT,
-                  "%s: %s %zu: context and completion have %d tokens, but the model's context is %d; leave it out, or "
+                  "%s: %s %zu: context and completion have %d tokens, but the model's context is "
+                  "%d; leave it out, or "
                   "use a model with longer sequences",
-                  r->examples->path, r->unit, r->number, e->context + e->tokens[i], r->model->seq_len);
+                  r->examples->path, r->unit, r->number, e->context + e->tokens[i],
+                  r->model->seq_len);
     }
 }
 
@@ -61,7 +68,8 @@ static void add_example(Reader *r, const Example *e) {
     check_ids(r, all->tokens.ids + e->first, all->tokens.count - e->first);
     if (all->count == r->capacity) {
         r->capacity = r->capacity ? 2 * r->capacity : 64;
-        all->items = memory_grow(all->items, r->capacity, sizeof *all->items, "evaluation examples");
+        all->items =
+            memory_grow(all->items, r->capacity, sizeof *all->items, "evaluation examples");
     }
     all->items[all->count++] = *e;
 }
@@ -80,14 +88,14 @@ static int append_text(Reader *r, const char *text, size_t bytes) {
 /* A string member. */
 static const char *text_of(const Reader *r, const Json *value, const char *name) {
     if (value && value->kind == JSON_STRING) return value->text;
-    fatal(EXIT_INPUT, "%s: %s %zu: \"%s\" is %s, but a text is expected", r->examples->path, r->unit, r->number, name,
-          json_kind(value));
+    fatal(EXIT_INPUT, "%s: %s %zu: \"%s\" is %s, but a text is expected", r->examples->path,
+          r->unit, r->number, name, json_kind(value));
 }
 
 static void append_endings(Reader *r, Example *e, const Json *endings) {
     if (!endings || endings->kind != JSON_ARRAY || endings->count > COMPLETIONS_MOST)
-        fatal(EXIT_INPUT, "%s: %s %zu: \"endings\" must be a list of up to %d texts", r->examples->path, r->unit,
-              r->number, COMPLETIONS_MOST);
+        fatal(EXIT_INPUT, "%s: %s %zu: \"endings\" must be a list of up to %d texts",
+              r->examples->path, r->unit, r->number, COMPLETIONS_MOST);
     for (const Json *ending = endings->first; ending; ending = ending->next) {
         const char *text = text_of(r, ending, "endings");
         size_t bytes = strlen(text) + 1;
@@ -114,7 +122,8 @@ static void read_line(Reader *r, const char *line, size_t bytes) {
     if (!json) refuse(r, problem);
     if (json->kind != JSON_OBJECT) refuse(r, "is no JSON object");
     const char *context = text_of(r, json_member(json, "ctx"), "ctx");
-    Example e = {.first = r->examples->tokens.count, .label = label_of(r, json_member(json, "label"))};
+    Example e = {.first = r->examples->tokens.count,
+                 .label = label_of(r, json_member(json, "label"))};
     e.context = append_text(r, context, strlen(context));
     append_endings(r, &e, json_member(json, "endings"));
     add_example(r, &e);
@@ -130,7 +139,8 @@ static bool is_blank(const char *line, size_t bytes) {
 static void read_lines(Reader *r, const char *text, size_t size, int64_t most) {
     if (!r->model->tokenizer || !tokenizer_can_encode(r->model->tokenizer))
         fatal(EXIT_INPUT,
-              "%s: is text, but this model's tokenizer is not known; name it with --tokenizer, or use a file of "
+              "%s: is text, but this model's tokenizer is not known; name it with --tokenizer, or "
+              "use a file of "
               "tokens (llm.c's)",
               r->examples->path);
     r->unit = "line";
@@ -175,7 +185,8 @@ static int append_tokens(Reader *r, Numbers *numbers) {
 static size_t read_numbers(Reader *r, const unsigned char *bytes, size_t left) {
     size_t size = left >= 4 ? load_u16(bytes + 2) : 0;
     if (size < 4 || size > left || size % 2 || load_u16(bytes) != MARK)
-        refuse(r, "does not begin as an example must (65535 and its size in bytes): is the file cut?");
+        refuse(r,
+               "does not begin as an example must (65535 and its size in bytes): is the file cut?");
     Numbers numbers = {bytes + 4, size / 2 - 2};
     next_number(r, &numbers); // its index
     Example e = {.first = r->examples->tokens.count, .label = next_number(r, &numbers)};
@@ -190,16 +201,19 @@ static size_t read_numbers(Reader *r, const unsigned char *bytes, size_t left) {
 
 static void read_llmc(Reader *r, const unsigned char *bytes, size_t size, int64_t most) {
     const char *path = r->examples->path;
-    if (size < HEADER) fatal(EXIT_INPUT, "%s: has %zu bytes, but the header alone has %d", path, size, HEADER);
+    if (size < HEADER)
+        fatal(EXIT_INPUT, "%s: has %zu bytes, but the header alone has %d", path, size, HEADER);
     uint32_t version = load_u32(bytes + 4), count = load_u32(bytes + 8);
     if (version != VERSION)
-        fatal(EXIT_INPUT, "%s: version (header entry 1) is %u, but %d is expected", path, (unsigned)version, VERSION);
+        fatal(EXIT_INPUT, "%s: version (header entry 1) is %u, but %d is expected", path,
+              (unsigned)version, VERSION);
     r->unit = "example";
     size_t at = HEADER;
-    for (; r->number < count && !enough(r, most); r->number++) at += read_numbers(r, bytes + at, size - at);
+    for (; r->number < count && !enough(r, most); r->number++)
+        at += read_numbers(r, bytes + at, size - at);
     if (r->number == count && at != size)
-        fatal(EXIT_INPUT, "%s: %zu bytes follow the %u examples that the header counts", path, size - at,
-              (unsigned)count);
+        fatal(EXIT_INPUT, "%s: %zu bytes follow the %u examples that the header counts", path,
+              size - at, (unsigned)count);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -216,10 +230,13 @@ Examples *examples_open(const char *path, const ExamplesFor *model, int64_t most
     else if (size > 0 && bytes[0] == '{')
         read_lines(&reader, (const char *)bytes, size, most);
     else if (size > 0)
-        fatal(EXIT_INPUT, "%s: is neither JSON lines (which begin with {) nor an llm.c evaluation file (magic %d)",
+        fatal(EXIT_INPUT,
+              "%s: is neither JSON lines (which begin with {) nor an llm.c evaluation file (magic "
+              "%d)",
               path, MAGIC);
     file_close(file);
-    if (examples->count == 0) fatal(EXIT_INPUT, "%s: has no example; fetch or write it again", path);
+    if (examples->count == 0)
+        fatal(EXIT_INPUT, "%s: has no example; fetch or write it again", path);
     return examples;
 }
 

@@ -19,11 +19,11 @@
 enum { COMPLETIONS_MOST = 16 };
 
 typedef struct {
-    size_t first;              // in Examples.tokens: the context, then the completions one after the other
-    int context;               // tokens of the context, at least 1
+    size_t first; // in Examples.tokens: the context, then the completions one after the other
+    int context;  // tokens of the context, at least 1
     int tokens[COMPLETIONS_MOST]; // of each completion, at least 1
-    int completions;           // at least 2
-    int label;                 // the right one
+    int completions;              // at least 2
+    int label;                    // the right one
 } Example;
 
 typedef struct {

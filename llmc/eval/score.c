@@ -13,7 +13,7 @@ typedef struct {
     int32_t *host_ids, *host_targets; // (B, T)
     double *host_losses;              // (B, T)
     Id *ids, *targets;                // (B, T)
-    Stat *losses;                     // (B, T)
+    RowStat *losses;                  // (B, T)
     size_t tokens;                    // B * T
 } Table;
 
@@ -24,22 +24,22 @@ static Table table_new(size_t tokens) {
                    .host_losses = memory_new(tokens, sizeof(double), what),
                    .ids = device_alloc(tokens * element_size(OF_ID), what),
                    .targets = device_alloc(tokens * element_size(OF_ID), what),
-                   .losses = device_alloc(tokens * element_size(OF_STAT), what),
+                   .losses = device_alloc(tokens * element_size(OF_ROW_STAT), what),
                    .tokens = tokens};
 }
 
 static void table_free(Table *table) {
     device_free(table->ids, table->tokens * element_size(OF_ID));
     device_free(table->targets, table->tokens * element_size(OF_ID));
-    device_free(table->losses, table->tokens * element_size(OF_STAT));
+    device_free(table->losses, table->tokens * element_size(OF_ROW_STAT));
     free(table->host_ids);
     free(table->host_targets);
     free(table->host_losses);
 }
 
 /* One sequence (T): input t predicts token t + 1; before the completion, and behind it, nothing is a target. */
-static void fill_sequence(int32_t *ids, int32_t *targets, int T, const int32_t *context, int context_tokens,
-                          const int32_t *completion, int tokens) {
+static void fill_sequence(int32_t *ids, int32_t *targets, int T, const int32_t *context,
+                          int context_tokens, const int32_t *completion, int tokens) {
     for (int t = 0; t < T; t++) {
         int next = t + 1 - context_tokens; // of the completion
         ids[t] = t < context_tokens ? context[t] : next <= tokens ? completion[next - 1] : 0;
@@ -57,8 +57,8 @@ static int padded_length(const Example *e, int seq_len) {
 }
 
 /* Losses of completions first .. first+B, whose tokens begin at `ids`. */
-static void losses_of(GPT2 *model, Table *table, const Example *e, int first, int B, int T, const int32_t *context,
-                      const int32_t *ids, double *losses) {
+static void losses_of(GPT2 *model, Table *table, const Example *e, int first, int B, int T,
+                      const int32_t *context, const int32_t *ids, double *losses) {
     size_t count = (size_t)B * T;
     for (int b = 0; b < B; b++) {
         size_t at = (size_t)b * T;
@@ -79,7 +79,7 @@ static void losses_of(GPT2 *model, Table *table, const Example *e, int first, in
 
 void score_losses(GPT2 *model, const Examples *examples, const Example *e, double *losses) {
     int T = padded_length(e, model->config.seq_len), together = e->completions;
-    if ((int64_t)together * T > (int64_t)model->max_rows * model->config.seq_len) together = 1;
+    if ((int64_t)together * T > (int64_t)model->max_sequences * model->config.seq_len) together = 1;
     const int32_t *context = examples->tokens.ids + e->first, *ids = context + e->context;
     Table table = table_new((size_t)together * T);
     for (int i = 0; i < e->completions; i += together) {

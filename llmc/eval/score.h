@@ -26,6 +26,8 @@ Score score_examples(GPT2 *model, const Examples *examples, const World *world);
 /* The losses of one example's completions (completions). */
 void score_losses(GPT2 *model, const Examples *examples, const Example *example, double *losses);
 
-static inline double score_share(uint64_t right, const Score *score) { return (double)right / (double)score->examples; }
+static inline double score_share(uint64_t right, const Score *score) {
+    return (double)right / (double)score->examples;
+}
 
 #endif

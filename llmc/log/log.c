@@ -237,6 +237,16 @@ void log_val(Log *log, int64_t step, double loss, uint64_t tokens) {
     screen_print("step %5" PRId64 " | val loss: %.6f", step, loss);
 }
 
+void log_hella(Log *log, int64_t step, double acc, double acc_norm, uint64_t examples) {
+    write_text(log, step, "hella", acc_norm);
+    JsonWriter *json = record_begin_at(log, "hella", step);
+    json_put_real(json, "acc", acc);
+    json_put_real(json, "acc_norm", acc_norm);
+    json_put_unsigned(json, "examples", examples);
+    record_end(log);
+    screen_print("step %5" PRId64 " | hella acc: %.4f | acc_norm: %.4f", step, acc, acc_norm);
+}
+
 void log_sample(Log *log, int64_t step, const char *text) {
     JsonWriter *json = record_begin_at(log, "sample", step);
     json_put_string(json, "text", text);

@@ -1,7 +1,7 @@
 /* log.h: what people see and what scripts read. Only rank 0 opens a log, and one at a time.
  *
  * Screen: on a terminal a status line with progress, ETA and tokens/s; else one flushed line a
- * step, in the form of the course (build-nanogpt's train_gpt2.py). OUT/log.txt: "{step} train|val
+ * step, in the form of the course (build-nanogpt's train_gpt2.py). OUT/log.txt: "{step} train|val|hella
  * value" lines. OUT/metrics.jsonl: one JSON object a line, each with an "event"; floats read back
  * exactly, and one that is not finite is the string "NaN", "Infinity" or "-Infinity". Both files
  * hold every step, and each line is written by one call, so that a killed run leaves whole lines. A
@@ -51,9 +51,12 @@ LogOffsets log_offsets(const Log *log);
 /* The first record: {"event":"settings", then every option by its name; null: not set}. */
 void log_settings(Log *log, const Settings *settings);
 
-/* After an update; after a validation, or a sample (printable UTF-8), at that number of updates. */
+/* After an update; and, at that number of updates, after a validation, after scoring multiple-choice
+ * examples (the shares that were right by the sum and by the mean of losses; log.txt has the latter, as the
+ * course's), and after a sample (printable UTF-8). */
 void log_train(Log *log, const StepRecord *record);
 void log_val(Log *log, int64_t step, double loss, uint64_t tokens);
+void log_hella(Log *log, int64_t step, double acc, double acc_norm, uint64_t examples);
 void log_sample(Log *log, int64_t step, const char *text);
 
 /* After a checkpoint was written to `path`. */

@@ -45,6 +45,9 @@ typedef struct {
 #define HELP_MODEL                                                                                 \
     "a checkpoint, the directory of a run (its newest checkpoint), a Hugging Face directory, or "  \
     "an llm.c .bin file"
+#define HELP_TOKENIZER                                                                             \
+    "bytes, gpt2, or tokenizer files or their directory; else the model's own, or what its "       \
+    "vocabulary tells"
 #define HELP_THREADS                                                                               \
     "CPU threads of a rank, instead of its share of the cores; does not change the result"
 

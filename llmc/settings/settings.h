@@ -32,6 +32,7 @@ typedef struct {
         vocab; // 0: as the named shape (vocab: as the data) has it
     // data
     StringList data, val; // none: the built-in text; val none: val_fraction of the stream's end
+    const char *tokenizer; // NULL: the weights' own, or the named shape's
     double val_fraction;  // in [0, 1); 0: no validation
     bool shuffle;
     uint64_t seed;
@@ -59,6 +60,8 @@ typedef struct {
     int64_t save_every, keep; // steps; checkpoints, 0: all
     int64_t val_every, sample_every, sample_tokens, log_every; // 0: off
     int64_t val_tokens; // validation targets, rounded up to whole sequences; 0: all
+    const char *hellaswag;      // NULL: none
+    int64_t hellaswag_examples; // 0: all
     double temperature;
     int64_t top_k; // 0: off
     // plan

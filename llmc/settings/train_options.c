@@ -29,6 +29,9 @@ const Option option_table[] = {
      "train on this file, directory or quoted glob; may repeat; else on the built-in text"},
     {"val", "PATH", "Data", OPTION_LIST, FIELD(val), NO_RANGE, NULL, NULL,
      "validate on this file, directory or quoted glob; may repeat"},
+    {"tokenizer", "NAME", "Data", OPTION_STRING, FIELD(tokenizer), NO_RANGE, NULL, NULL,
+     "bytes, gpt2, or tokenizer files (vocab.json and merges.txt, or tokenizer.json) or their "
+     "directory; else the weights' own, or bytes for tiny and gpt2 for gpt2"},
     {"val-fraction", "X", "Data", OPTION_REAL, FIELD(val_fraction), FRACTION, "0.1", "0.1",
      "without --val, the share of the data's end that is kept for validation; 0: none"},
     {"shuffle", NULL, "Data", OPTION_SWITCH, FIELD(shuffle), NO_RANGE, "true", "true",
@@ -95,6 +98,11 @@ const Option option_table[] = {
      "steps between validations; 0: off"},
     {"val-tokens", "N", "Output", OPTION_INTEGER, FIELD(val_tokens), INTERVAL, "0", "10485760",
      "validate on the first N targets, rounded up to whole sequences; 0: on all"},
+    {"hellaswag", "FILE", "Output", OPTION_STRING, FIELD(hellaswag), NO_RANGE, NULL, NULL,
+     "at each validation also score the model on HellaSwag's JSON lines or an llm.c evaluation "
+     "file"},
+    {"hellaswag-examples", "N", "Output", OPTION_INTEGER, FIELD(hellaswag_examples), COUNT_OR_0,
+     "0", "0", "score only the first N examples; 0: all"},
     {"sample-every", "N", "Output", OPTION_INTEGER, FIELD(sample_every), INTERVAL, "250", "250",
      "steps between samples of what the model writes; 0: off"},
     {"sample-tokens", "N", "Output", OPTION_INTEGER, FIELD(sample_tokens), COUNT_OR_0, "200", "32",

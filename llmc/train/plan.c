@@ -38,24 +38,19 @@ static void check_stored(const char *option, int64_t given, int stored) {
 }
 
 /* The shape of weights that exist. Only their sequences can be made shorter: then positions are dropped. */
-static Config stored_shape(const Settings *s, const Dataset *data, const Config *stored) {
+static Config stored_shape(const Settings *s, const Config *stored) {
     check_stored("layers", s->layers, stored->layers);
     check_stored("heads", s->heads, stored->heads);
     check_stored("channels", s->channels, stored->channels);
     check_stored("vocab", s->vocab, stored->vocab);
     if (s->seq_len > stored->seq_len) check_stored("seq-len", s->seq_len, stored->seq_len);
-    if (stream_is_bytes(data->train) && stored->vocab != 256)
-        fatal(EXIT_USAGE,
-              "%s is text, read as bytes, but the weights to start from have a vocabulary of %d tokens; give "
-              "token files with --data",
-              stream_name(data->train), stored->vocab);
     Config config = *stored;
     config.seq_len = given_or(s->seq_len, stored->seq_len);
     return config;
 }
 
 Config plan_config(const Settings *s, const Dataset *data, const Config *stored) {
-    Config config = stored ? stored_shape(s, data, stored) : named_shape(s, data);
+    Config config = stored ? stored_shape(s, stored) : named_shape(s, data);
     const char *problem = config_problem(&config);
     if (problem)
         fatal(EXIT_USAGE,

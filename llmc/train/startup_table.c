@@ -49,12 +49,17 @@ static void print_data(const Plan *plan, const Dataset *data, const Sequences *t
     printf("data       %s: %s targets an epoch, in %s sequences%s\n", stream_name(data->train),
            grouped(train->targets), grouped(train->per_epoch),
            train->shuffle ? ", shuffled" : ", in order");
-    if (plan->val_sequences == 0) {
+    if (plan->val_sequences == 0)
         printf("           no validation\n");
-        return;
-    }
-    printf("           validation on %s sequences of %s\n", grouped(plan->val_sequences),
-           stream_name(data->val));
+    else
+        printf("           validation on %s sequences of %s\n", grouped(plan->val_sequences),
+               stream_name(data->val));
+    if (data->text_bytes)
+        printf("           %s bytes of text were encoded: %s tokens\n", grouped(data->text_bytes),
+               grouped(dataset_tokens(data)));
+    printf("tokenizer  %s", data->tokenizer ? tokenizer_name(data->tokenizer) : "not known: samples are token ids");
+    if (data->tokenizer) printf(", %s tokens", grouped((uint64_t)tokenizer_vocab(data->tokenizer)));
+    printf("\n");
 }
 
 static void print_update(const Plan *plan, int64_t batch, const World *world,

@@ -4,33 +4,12 @@
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../base/number.h"
-#include "../base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_control(unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; }
-
-char *text_printable(const unsigned char *bytes, size_t size) {
-    char *text = memory_new(size_add(size_mul(size, 3, "text"), 1, "text"), 1, "text"), *out = text;
-    for (size_t i = 0; i < size;) {
-        size_t length = utf8_length(bytes + i, size - i);
-        if (length == 0 || is_control(bytes[i])) {
-            memcpy(out, "\xef\xbf\xbd", 3); // U+FFFD, the replacement character
-            out += 3, i += 1;
-        } else {
-            memcpy(out, bytes + i, length);
-            out += length, i += length;
-        }
-    }
-    return text; // memory_new has zeroed its end
-}
-
-int32_t text_start(bool bytes, int vocab) {
-    int32_t start = bytes ? '\n' : 50256;
-    return start < vocab ? start : 0;
-}
+int32_t text_start(const Tokenizer *tokenizer) { return tokenizer ? tokenizer_start(tokenizer) : 0; }
 
 int32_t *text_ids(const char *option, const char *text, int vocab, int *count) {
     char *words = memory_string(text), *rest = words;
@@ -47,29 +26,25 @@ int32_t *text_ids(const char *option, const char *text, int vocab, int *count) {
     return ids;
 }
 
-/* Collects generated tokens as raw bytes, or as printed ids. */
-typedef struct {
-    unsigned char *bytes;
-    size_t size;
-    bool ids;
-} Collector;
-
-enum { ID_WIDTH = 12 }; // " 2147483647" and its end
-
-static void collect(void *context, int token) {
-    Collector *c = context;
-    if (c->ids)
-        c->size += (size_t)snprintf((char *)c->bytes + c->size, ID_WIDTH, c->size ? " %d" : "%d", token);
-    else
-        c->bytes[c->size++] = (unsigned char)token;
+/* The ids as text, divided by blanks. */
+static char *print_ids(const int32_t *ids, size_t count) {
+    enum { ID_WIDTH = 12 }; // " 2147483647" and its end
+    size_t size = size_add(size_mul(count, ID_WIDTH, "a sample"), 1, "a sample"), at = 0;
+    char *text = memory_new(size, 1, "a sample");
+    for (size_t i = 0; i < count; i++) at += (size_t)snprintf(text + at, size - at, i ? " %d" : "%d", (int)ids[i]);
+    return text;
 }
 
-char *text_sample(GPT2 *model, bool bytes, int64_t count, const Sampling *sampling) {
-    Collector c = {.ids = !bytes};
-    int32_t start = text_start(bytes, model->config.vocab);
-    c.bytes = memory_new(size_mul((size_t)count, ID_WIDTH, "a sample"), 1, "a sample");
-    generate(model, &start, 1, count, sampling, collect, &c);
-    char *text = text_printable(c.bytes, c.size);
-    free(c.bytes);
+static void collect(void *list, int token) {
+    token_list_reserve(list, 1);
+    ((TokenList *)list)->ids[((TokenList *)list)->count++] = token;
+}
+
+char *text_sample(GPT2 *model, const Tokenizer *tokenizer, int64_t count, const Sampling *sampling) {
+    TokenList list = {0};
+    int32_t start = text_start(tokenizer);
+    generate(model, &start, 1, count, sampling, collect, &list);
+    char *text = tokenizer ? tokenizer_decode(tokenizer, list.ids, list.count) : print_ids(list.ids, list.count);
+    free(list.ids);
     return text;
 }

@@ -15,12 +15,34 @@
 // ---------------------------------------------------------------------------------------------
 // Begin
 
+/* Settings that a new run takes from what is there, and a resumed one from its checkpoint. */
+static void complete_settings(Trainer *t, const char *start) {
+    Settings *s = &t->settings;
+    bool resumed = t->resume.path != NULL;
+    if (resumed && !settings_given(s, "tokenizer") && tokenizer_is_in(start)) s->tokenizer = NULL; // its own
+    const char *shards = dataset_course_shards();
+    if (!resumed && !start && s->data.count == 0 && strncmp(s->model, "gpt2", 4) == 0 && shards) {
+        s->data.items = memory_new(1, sizeof *s->data.items, "a file name");
+        s->data.items[s->data.count++] = shards;
+    }
+}
+
+/* The examples of --hellaswag. */
+static void open_examples(Trainer *t, const Config *config) {
+    const Settings *s = &t->settings;
+    if (!s->hellaswag || s->val_every == 0) return;
+    const ExamplesFor model = {t->tokenizer, config->vocab, config->seq_len};
+    t->examples = examples_open(s->hellaswag, &model, s->hellaswag_examples);
+}
+
 Dataset trainer_prepare(Trainer *t) {
     const Settings *s = &t->settings;
-    Dataset data = dataset_open(s);
-    rank_consistency_check(&t->world, s, &data);
     const char *start = t->resume.path ? t->resume.path : weights_path(s->model);
+    complete_settings(t, start);
     if (start) t->start = weights_open(start);
+    Dataset data = dataset_open(s, start, t->start ? weights_config(t->start)->vocab : (int)s->vocab);
+    rank_consistency_check(&t->world, s, &data);
+    t->tokenizer = data.tokenizer;
     Config config = plan_config(s, &data, t->start ? weights_config(t->start) : NULL);
     stream_set_vocab(data.train, config.vocab);
     if (data.val) stream_set_vocab(data.val, config.vocab);
@@ -28,6 +50,7 @@ Dataset trainer_prepare(Trainer *t) {
     if (data.val) t->val = sequences_new(data.val, config.seq_len, s->seed, false);
     backend_open(t->world.local_rank, t->world.local_size, (int)s->threads);
     t->plan = plan_make(s, &config, &t->world, &t->sequences, data.val ? &t->val : NULL);
+    open_examples(t, &config);
     return data;
 }
 
@@ -107,7 +130,7 @@ void trainer_save(Trainer *t) {
     t->at.data = stream_identity(t->sequences.stream);
     t->at.log = log_offsets(t->log);
     char *path = checkpoints_path(t->out, t->at.step);
-    checkpoint_save(path, t->model, &t->at, &t->settings, stream_is_bytes(t->sequences.stream));
+    checkpoint_save(path, t->model, &t->at, &t->settings, t->tokenizer && tokenizer_is_bytes(t->tokenizer));
     log_checkpoint(t->log, t->at.step, path);
     checkpoints_keep(t->out, t->settings.keep);
     free(path);

@@ -5,6 +5,7 @@
 #define LLMC_TRAINER_H
 
 #include "resume.h"
+#include "../eval/examples.h"
 #include "../log/log.h"
 #include "../model/gpt2.h"
 #include "../weights/weights.h"
@@ -18,6 +19,8 @@ typedef struct {
     Sequences sequences, val;
     GPT2 *model;
     Batch *batch;
+    const Tokenizer *tokenizer; // of the data; NULL: it is not known
+    Examples *examples;         // of --hellaswag, or NULL
     Log *log;  // NULL on all ranks but 0
     char *out; // the run's directory, likewise
 

@@ -1,0 +1,20 @@
+/* encoded_text.h: text files as tokens of a vocabulary, for a run that is given text.
+ *
+ * They are encoded at every start, on every rank, and kept in memory (2 bytes a token). Nothing is written:
+ * machines need not share a disk, a read-only folder will do, and there is no second copy of the data that
+ * could be of an older text. A resumed run compares the identity of the tokens (stream_identity) with the
+ * checkpoint's. Large data are better encoded once, by `train_gpt2 tokenize`. */
+#ifndef LLMC_ENCODED_TEXT_H
+#define LLMC_ENCODED_TEXT_H
+
+#include "../text/tokenizer.h"
+#include "stream.h"
+
+/* The tokens of a stream of bytes: the end of text before each file, if the tokenizer has one, then its tokens.
+ * All threads; the same tokens for any number of them. Fatal (EXIT_USAGE) where the tokenizer can only decode. */
+Stream *encode_text(const Stream *text, const Tokenizer *tokenizer);
+
+/* The tokens of one text in memory. */
+Stream *encode_bytes(const unsigned char *text, size_t bytes, const char *name, const Tokenizer *tokenizer);
+
+#endif
