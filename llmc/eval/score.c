@@ -107,6 +107,6 @@ Score score_examples(GPT2 *model, const Examples *examples, const World *world) 
         for (int k = 0; k < e->completions; k++) losses[k] /= e->tokens[k];
         right[1] += smallest(losses, e->completions) == e->label;
     }
-    world_sum_u64(right, 2);
+    world_all_reduce_u64(right, 2);
     return (Score){.examples = examples->count, .acc = right[0], .acc_norm = right[1]};
 }
