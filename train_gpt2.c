@@ -10,6 +10,7 @@
  *     the learning rate           llmc/optimizer/schedule.h
  *     the sum over ranks          llmc/plain/reduction.c
  *     clipping and AdamW          llmc/optimizer/adamw.h */
+#include "llmc/base/activity.h"
 #include "llmc/base/edit_distance.h"
 #include "llmc/base/error.h"
 #include "llmc/base/memory.h"
@@ -217,7 +218,9 @@ static bool due(int64_t every, int64_t done, int64_t steps) {
 
 /* The validation loss after `done` updates. */
 static Evaluation validate(Trainer *t) {
+    Activity before = activity_begin(ACTIVITY_EVALUATE);
     Evaluation result = evaluate(t->model, t->batch, &t->val, t->plan.val_sequences);
+    activity_begin(before);
     if (t->log) log_val(t->log, t->at.step, result.loss, result.tokens);
     return result;
 }
@@ -236,7 +239,9 @@ static void log_generated_text(Trainer *t) {
     Sampling sampling = {.temperature = s->temperature,
                          .top_k = (int)s->top_k,
                          .seed = s->seed + (uint64_t)t->at.step};
+    Activity before = activity_begin(ACTIVITY_SAMPLE);
     char *text = text_sample(t->model, t->tokenizer, s->sample_tokens, &sampling);
+    activity_begin(before);
     log_sample(t->log, t->at.step, text);
     free(text);
 }
@@ -281,7 +286,9 @@ static int run(Trainer *t, const Dataset *data) {
     t->batch = batch_new(t->world, t->plan.B, t->plan.T, t->plan.sequences);
     reduction_open(t->model->grads, t->model->table.elements, s->exact,
                    (int)t->plan.max_micro_steps);
+    activity_begin(ACTIVITY_TRAIN);
     train(t);
+    activity_begin(ACTIVITY_FINISH);
 
     bool done = t->at.step == t->plan.steps;
     if (t->log) {
@@ -297,6 +304,7 @@ static int run(Trainer *t, const Dataset *data) {
 }
 
 static int command_train(int argc, char **argv) {
+    watchdog_start(options_hang_timeout(argc, argv));
     World world = world_open(&argc, &argv);
     Trainer t = {.settings = options_parse(argc, argv), .world = world, .saved = -1};
     const Settings *s = &t.settings;
@@ -304,7 +312,7 @@ static int command_train(int argc, char **argv) {
         fatal(EXIT_USAGE, "--%s is an option of `train_gpt2 plan`; %s", s->ranks ? "ranks" : "micro-steps",
               s->ranks ? "start ranks with mpirun -np R" : "give --total-batch");
     stop_watch();
-    watchdog_start(&world, s->rank_timeout);
+    watchdog_join(&world, s->rank_timeout, s->hang_timeout);
     t.resume = resume_open(&t.settings, &world);
     Dataset data = trainer_prepare(&t);
     int code = trainer_is_finished(&t) ? EXIT_DONE : run(&t, &data);

@@ -2,6 +2,7 @@
  * lines of several ranks do not mix. */
 #include "error.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FIRST_WORD_US = 1000000 };
+enum { FIRST_WORD_US = 1000000, PATIENCE_MS = 1000 };
 
 static int error_rank = 0;
 static int error_ranks = 1;
@@ -28,15 +29,20 @@ void error_set_before(void (*before)(void)) { error_before = before; }
 
 void error_set_note(void (*note)(const char *message)) { error_note = note; }
 
-/* Writes "train_gpt2: [rank R: ]<kind><message>\n" and returns where the message starts in line. */
-static const char *say(char *line, size_t size, const char *kind, const char *format, va_list args) {
+/* Writes "train_gpt2: [rank R: ]<kind><message>" into line and returns where the message starts in it. */
+static const char *compose(char *line, size_t size, const char *kind, const char *format, va_list args) {
     int n = error_ranks > 1
                 ? snprintf(line, size, "train_gpt2: rank %d: %s", error_rank, kind)
                 : snprintf(line, size, "train_gpt2: %s", kind);
-    const char *message = line + n;
     vsnprintf(line + n, size - (size_t)n - 1, format, args);
     for (char *c = line; *c; c++) // what a file or an argument is called must not break the line
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+    return line + n;
+}
+
+/* The same, and writes it as a line. */
+static const char *say(char *line, size_t size, const char *kind, const char *format, va_list args) {
+    const char *message = compose(line, size, kind, format, args);
     size_t length = strlen(line);
     line[length] = '\n';
     if (error_before) error_before();
@@ -74,4 +80,30 @@ void warning(const char *format, ...) {
     const char *message = say(line, sizeof line, "warning: ", format, args);
     va_end(args);
     if (error_note) error_note(message);
+}
+
+/* Writes the message to stderr if it takes it within a second: a pipe that nobody reads may be full. */
+static void say_now(const char *kind, const char *format, va_list args) {
+    char line[2048];
+    compose(line, sizeof line, kind, format, args);
+    size_t length = strlen(line);
+    line[length] = '\n';
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&out, 1, PATIENCE_MS) == 1 && write(STDERR_FILENO, line, length + 1) < 0) return;
+}
+
+void fatal_now(int code, const char *format, ...) {
+    if (error_rank > 0) leave_first_word();
+    va_list args;
+    va_start(args, format);
+    say_now("", format, args);
+    va_end(args);
+    _exit(code); // the launcher then ends the other ranks
+}
+
+void warning_now(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    say_now("warning: ", format, args);
+    va_end(args);
 }

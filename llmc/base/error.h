@@ -23,6 +23,11 @@ _Noreturn void fatal(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Prints "train_gpt2: [rank R: ]warning: message\n" to stderr and returns. */
 void warning(const char *format, ...) PRINTF_LIKE(1, 2);
 
+/* The same two from a thread that watches the main thread, which may hang while it holds any lock: they touch
+ * neither stdio nor the log, wait for nobody, and fatal_now ends this process at once. */
+_Noreturn void fatal_now(int code, const char *format, ...) PRINTF_LIKE(2, 3);
+void warning_now(const char *format, ...) PRINTF_LIKE(1, 2);
+
 /* From now on messages say which of `size` ranks speaks (nothing is added when size is 1). */
 void error_set_rank(int rank, int size);
 

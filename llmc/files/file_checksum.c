@@ -1,6 +1,7 @@
 /* file_checksum.c: see file_checksum.h. */
 #include "file_checksum.h"
 
+#include "../base/activity.h"
 #include "../base/memory.h"
 #include "../base/parallel.h"
 
@@ -51,6 +52,7 @@ static int read_piece(int descriptor, off_t first, Checksum *piece) {
     checksum_begin(piece);
     while (piece->bytes < FILE_CHECKSUM_PIECE) {
         size_t left = FILE_CHECKSUM_PIECE - (size_t)piece->bytes;
+        activity_tick();
         ssize_t n = pread(descriptor, buffer, left < READ_BYTES ? left : READ_BYTES,
                           first + (off_t)piece->bytes);
         if (n < 0 && errno == EINTR) continue;

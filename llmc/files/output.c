@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "output.h"
 
+#include "../base/activity.h"
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "path.h"
@@ -134,6 +135,7 @@ static void write_all(OutputFile *file, const unsigned char *data, size_t bytes)
     file_checksum_add(&file->sum, data, bytes);
     file->written += bytes;
     while (bytes > 0) {
+        activity_tick();
         ssize_t n = write(file->descriptor, data, bytes);
         if (n < 0 && errno == EINTR) continue;
         if (n == 0) errno = EIO;

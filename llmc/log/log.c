@@ -2,6 +2,7 @@
 #define _GNU_SOURCE // O_NOFOLLOW
 #include "log.h"
 
+#include "../base/activity.h"
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../files/json_write.h"
@@ -80,6 +81,7 @@ static LogFile file_open(const char *out, const char *name, int64_t keep) {
 
 static void file_write(LogFile *file, const char *line, size_t length) {
     if (!file->path) return;
+    Activity before = activity_begin(ACTIVITY_LOG);
     for (size_t done = 0; done < length;) {
         ssize_t wrote = write(file->fd, line + done, length - done);
         if (wrote < 0 && errno == EINTR) continue;
@@ -87,11 +89,14 @@ static void file_write(LogFile *file, const char *line, size_t length) {
         done += (size_t)wrote;
     }
     file->bytes += (int64_t)length;
+    activity_begin(before);
 }
 
 static void file_sync(const LogFile *file) {
+    Activity before = activity_begin(ACTIVITY_LOG);
     if (file->path && fsync(file->fd) != 0 && errno != EINVAL)
         fail(file, "write"); // EINVAL: no disk
+    activity_begin(before);
 }
 
 static void file_close(LogFile *file) {

@@ -3,6 +3,7 @@
 #include "gpt2.h"
 
 #include "../base/error.h"
+#include "../base/activity.h"
 #include "../base/memory.h"
 #include "../base/parallel.h"
 #include "../base/rng.h"
@@ -184,6 +185,7 @@ void gpt2_free(GPT2 *model) {
 void gpt2_write_weights(GPT2 *model, const Tensor *tensor, size_t first, const float *host,
                         size_t count) {
     size_t at = tensor->offset + first;
+    activity_tick();
     write_floats(device_at(model->params, OF_PARAM, at), OF_PARAM, host, count);
     if (model->master)
         write_floats(device_at(model->master, OF_OPTIMIZER_STATE, at), OF_OPTIMIZER_STATE, host,
@@ -193,6 +195,7 @@ void gpt2_write_weights(GPT2 *model, const Tensor *tensor, size_t first, const f
 void gpt2_read_weights(const GPT2 *model, const Tensor *tensor, size_t first, float *host,
                        size_t count) {
     size_t at = tensor->offset + first;
+    activity_tick();
     if (model->master)
         read_floats(host, device_at(model->master, OF_OPTIMIZER_STATE, at), OF_OPTIMIZER_STATE,
                     count);
@@ -238,7 +241,7 @@ void gpt2_init(GPT2 *model, uint64_t seed) {
 static void forward(GPT2 *m, const Id *ids, int B, int T, int past, bool cached) {
     int C = m->config.channels, L = m->config.layers, N = B * T;
     embedding_forward(m->residual[0], ids, m->wte.w, m->wpe.w, B, T, C, past); // (B, T, C)
-    for (int l = 0; l < L; l++) {
+    for (int l = 0; l < L; l++, activity_tick()) {
         BlockActs acts = m->acts[l];
         if (cached) acts.qkv = m->cache[l];
         block_forward(m->residual[l + 1], &acts, m->residual[l], &m->blocks[l], B, T, C, m->config.heads,
@@ -278,7 +281,7 @@ void gpt2_backward(GPT2 *m, RowStat *losses, const Id *ids, const Id *targets, i
     layernorm_backward(m->dresidual, m->lnfw.g, m->lnfb.g, m->scratch.scratch_C, NULL,
                        m->residual[L], m->lnf_mean, m->lnf_rstd, m->lnfw.w, N, C, accumulate);
     // residual[l+1] = block(residual[l])
-    for (int l = L - 1; l >= 0; l--) {
+    for (int l = L - 1; l >= 0; l--, activity_tick()) {
         bool gone = m->recompute && l < L - 1; // the next block's forward has overwritten this one's
         if (gone)
             block_forward(m->residual[l + 1], &m->acts[l], m->residual[l], &m->blocks[l], B, T, C, NH, 0);

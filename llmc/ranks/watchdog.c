@@ -1,138 +1,239 @@
-/* watchdog.c: see watchdog.h. Time is counted in the thread's own turns, not by the clock: when a
- * whole job is stopped and continued (Ctrl-Z, then fg), every rank has missed the same turns. */
+/* watchdog.c: see watchdog.h. Time is counted in the thread's own turns, not by the clock: when a whole
+ * job is stopped and continued (Ctrl-Z, then fg), every rank has missed the same turns. */
 #define _GNU_SOURCE
 #include "watchdog.h"
 
 #include "../base/error.h"
-#include "../base/memory.h"
-#include "../base/rng.h"
+#include "heartbeat.h"
 
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <sys/socket.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { TURN_MS = 200, MOST_ADDRESSES = 8 };
+enum {
+    TURN_MS = 200,
+    BUDGET = 4096,   // packets read in a turn: a flood takes a few percent of a core
+    CHECK_TURNS = 10, // that the second way has to confirm a silence
+    ASK_TURNS = 3,
+    STALE_TURNS = 25, // after which a sign of life says nothing of now
+    SLACK_TURNS = 15, // by which one who hangs is named before those who wait for it
+};
 
-/* A rank as the others know it. */
+/* Of the rank that this one watches: the next in the ring. */
 typedef struct {
-    char host[64];
-    int process;
-    int count;
-    struct sockaddr_in address[MOST_ADDRESSES]; // where it listens
-} Peer;
+    Peer peer;
+    int rank;
+    bool seen;       // it is on this system: the kernel tells whether it lives
+    bool known;      // it has given a sign, or is seen
+    bool unheard;    // a warning was given that its signs do not arrive
+    uint64_t silent; // turns
+    uint64_t check;  // turns since the second way was begun, or 0
+    int64_t sleeps;  // of its thread, when that was
+    Pulse pulse;     // its last one
+    uint64_t age;    // turns since that came
+} Watched;
 
 static struct {
     pthread_t thread;
     bool running;
     int stop[2]; // a pipe: closing its end stops the thread
-    int socket;
-    int rank, after; // this one, and the one it watches
-    Peer before;     // who hears this one's signs of life
-    Peer watched;
-    int limit; // in turns
-    double seconds;
-    uint64_t cookie; // tells this job's signs from another's
+    _Atomic int64_t thread_id;
+    _Atomic uint64_t hang_limit, rank_limit; // in turns; 0: none
+    atomic_bool joined;                      // what follows is filled in
+    double rank_seconds;
+    Peer me, before; // before: who hears this one's signs of life
+    Watched after;
+    Heartbeat heart;
 } watch;
 
-/* A sign of life. */
-typedef struct {
-    uint64_t cookie;
-    int64_t rank;
-} Sign;
+static uint64_t turns_of(double seconds) {
+    return seconds > 0 ? (uint64_t)(seconds * 1000 / TURN_MS) + 1 : 0;
+}
 
-/* Opens the socket on which this rank listens; false when that cannot be. */
-static bool listen_anywhere(Peer *me) {
-    struct sockaddr_in any = {.sin_family = AF_INET};
-    socklen_t size = sizeof any;
-    watch.socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (watch.socket < 0 || bind(watch.socket, (struct sockaddr *)&any, sizeof any) != 0 ||
-        getsockname(watch.socket, (struct sockaddr *)&any, &size) != 0)
-        return false;
-    struct ifaddrs *all = NULL;
-    if (getifaddrs(&all) != 0) return false;
-    for (struct ifaddrs *i = all; i && me->count < MOST_ADDRESSES; i = i->ifa_next) {
-        if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP)) continue;
-        me->address[me->count] = *(struct sockaddr_in *)i->ifa_addr;
-        me->address[me->count++].sin_port = any.sin_port;
+static double seconds_of(uint64_t turns) { return (double)turns * TURN_MS / 1000; }
+
+// ---- hangs --------------------------------------------------------------------------------------
+
+static _Noreturn void end_hang(int rank, const Peer *peer, const Pulse *pulse, uint64_t turns) {
+    fatal_now(EXIT_RUNTIME,
+              "rank %d (process %lld on %s) hangs: %s has not got on for %.0f s, so all ranks end; look at that "
+              "machine, its disks and network, or set a longer --hang-timeout",
+              rank, (long long)peer->process, peer->host, activity_name(pulse->at.activity), seconds_of(turns));
+}
+
+/* The pulse of this rank after one more turn. */
+static void take_pulse(Pulse *mine) {
+    ActivityState now = activity_state();
+    bool moved = now.progress != mine->at.progress || now.activity != mine->at.activity;
+    mine->at = now;
+    mine->still = moved ? 0 : mine->still + 1;
+    mine->idle = mine->still;
+    if (!activity_waits(now.activity) || !atomic_load(&watch.joined)) return;
+    const Watched *w = &watch.after; // who waits is only as idle as the one it waits for
+    uint64_t theirs = w->age < STALE_TURNS ? w->pulse.idle + w->age : 0; // 0: not known, so no reason to end
+    if (theirs < mine->idle) mine->idle = theirs;
+}
+
+static void judge_hang(const Pulse *mine) {
+    uint64_t limit = atomic_load(&watch.hang_limit), slack = SLACK_TURNS + limit / 10;
+    if (limit == 0) return;
+    bool waits = activity_waits(mine->at.activity), joined = atomic_load(&watch.joined);
+    const Watched *w = &watch.after;
+    if (!waits && mine->still >= limit) end_hang(world_rank(), &watch.me, mine, mine->still);
+    if (!joined) {
+        if (waits && mine->still >= limit + 2 * slack) end_hang(world_rank(), &watch.me, mine, mine->still);
+        return;
     }
-    freeifaddrs(all);
+    if (w->known && !activity_waits(w->pulse.at.activity) && w->pulse.still >= limit + slack)
+        end_hang(w->rank, &w->peer, &w->pulse, w->pulse.still); // it should have ended itself
+    if (waits && mine->idle >= limit + 2 * slack) end_hang(world_rank(), &watch.me, mine, mine->idle);
+}
+
+// ---- silence ------------------------------------------------------------------------------------
+
+/* The watched rank lives, for it has given a sign of life (`heard`) or the second way says so. */
+static void lives(Watched *w, bool heard) {
+    if (!heard && !w->unheard) {
+        w->unheard = true;
+        warning_now("rank %d (process %lld on %s) lives, but its signs of life do not arrive here (UDP port %d); "
+                    "it is watched by %s",
+                    w->rank, (long long)w->peer.process, w->peer.host, ntohs(watch.me.udp),
+                    w->seen ? "the kernel's count of its turns" : "questions over TCP");
+    }
+    w->known = true;
+    w->silent = w->check = 0;
+    heartbeat_hang_up(&watch.heart);
+}
+
+static void judge_silence(Watched *w, bool answered) {
+    uint64_t limit = atomic_load(&watch.rank_limit);
+    if (answered) lives(w, false);
+    if (limit == 0 || ++w->silent < limit) return;
+    if (w->check++ == 0) w->sleeps = w->seen ? heartbeat_sleeps(&w->peer) : -1;
+    if (w->seen) {
+        int64_t now = heartbeat_sleeps(&w->peer);
+        if (now >= 0 && now != w->sleeps) lives(w, false);
+    } else if (w->check % ASK_TURNS == 1) {
+        heartbeat_ask(&watch.heart, &w->peer);
+    }
+    if (w->check < CHECK_TURNS) return;
+    if (w->known)
+        fatal_now(EXIT_RUNTIME,
+                  "rank %d (process %lld on %s) has given no sign of life for %g s: it died or hangs, so all ranks "
+                  "end; look at that machine, or set a longer --rank-timeout",
+                  w->rank, (long long)w->peer.process, w->peer.host, watch.rank_seconds);
+    if (!w->unheard)
+        warning_now("rank %d (process %lld on %s) answers neither over UDP nor over TCP; should it die or hang, only "
+                    "MPI can tell",
+                    w->rank, (long long)w->peer.process, w->peer.host);
+    w->unheard = true;
+    w->silent = w->check = 0;
+}
+
+// ---- the thread ---------------------------------------------------------------------------------
+
+static int64_t now_ms(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+/* Listens for one turn; false when the thread is to stop. *answered: the watched rank has, over TCP. */
+static bool take_turn(bool *answered) {
+    int budget = BUDGET, calls = HEARTBEAT_CALLERS * 16;
+    bool joined = atomic_load(&watch.joined);
+    for (int64_t end = now_ms() + TURN_MS, left = TURN_MS; left > 0; left = end - now_ms()) {
+        struct pollfd polls[1 + HEARTBEAT_POLLS] = {{.fd = watch.stop[0], .events = POLLIN}};
+        int count = 1;
+        if (joined && budget > 0 && calls > 0) count += heartbeat_polls(&watch.heart, polls + 1);
+        if (poll(polls, (nfds_t)count, (int)(left < TURN_MS ? left : TURN_MS)) > 0 && polls[0].revents) return false;
+        if (!joined) continue;
+        Watched *w = &watch.after;
+        if (heartbeat_receive(&watch.heart, &w->peer, w->rank, &budget, &w->pulse)) {
+            w->age = 0;
+            lives(w, true);
+        }
+        *answered |= heartbeat_serve(&watch.heart, w->rank, &calls);
+    }
     return true;
 }
 
-static void send_sign(void) {
-    Sign sign = {watch.cookie, watch.rank};
-    for (int i = 0; i < watch.before.count; i++) // those that lead nowhere do no harm
-        sendto(watch.socket, &sign, sizeof sign, MSG_DONTWAIT,
-               (struct sockaddr *)&watch.before.address[i], sizeof watch.before.address[i]);
+static int64_t thread_number(void) {
+#ifdef SYS_gettid
+    return syscall(SYS_gettid);
+#else
+    return 0;
+#endif
 }
-
-/* Whether the watched rank has given a sign since the last call. */
-static bool heard_sign(void) {
-    Sign sign;
-    bool heard = false;
-    while (recv(watch.socket, &sign, sizeof sign, MSG_DONTWAIT) == sizeof sign)
-        if (sign.cookie == watch.cookie && sign.rank == watch.after) heard = true;
-    return heard;
-}
-
-static void end_process(int code) { _exit(code); } // the launcher then ends the others
 
 static void *watch_thread(void *unused) {
     (void)unused;
-    bool known = false;
-    struct pollfd stop = {.fd = watch.stop[0], .events = POLLIN};
-    for (int silent = 0; poll(&stop, 1, TURN_MS) == 0; silent++) {
-        send_sign();
-        if (heard_sign()) known = true, silent = 0;
-        if (!known || silent < watch.limit) continue;
-        error_set_end(end_process); // MPI may be what hangs
-        fatal(EXIT_RUNTIME,
-              "rank %d (process %d on %s) has given no sign of life for %g s: it died or hangs, so "
-              "all ranks "
-              "end; look at that machine, or set a longer --rank-timeout",
-              watch.after, watch.watched.process, watch.watched.host, watch.seconds);
+    Pulse mine = {.at = activity_state()};
+    bool answered = false;
+    atomic_store(&watch.thread_id, thread_number());
+    for (; take_turn(&answered); answered = false) {
+        take_pulse(&mine);
+        if (atomic_load(&watch.joined)) {
+            heartbeat_send(&watch.heart, &watch.before, &mine);
+            judge_silence(&watch.after, answered);
+            watch.after.age++;
+        }
+        judge_hang(&mine);
     }
     return NULL;
 }
 
-/* Tells every rank about every other. */
-static void introduce(const World *world, Peer me) {
-    for (int rank = 0; rank < world->size; rank++) {
-        Peer peer = me;
-        world_broadcast(&peer, sizeof peer, rank);
-        if (rank == watch.after) watch.watched = peer;
-        if (rank == (world->rank + world->size - 1) % world->size) watch.before = peer;
-    }
-}
-
-void watchdog_start(const World *world, double seconds) {
-    if (world->size == 1) return;
-    Peer me = {.process = (int)getpid()};
-    gethostname(me.host, sizeof me.host - 1);
-    watch.rank = world->rank;
-    watch.after = (world->rank + 1) % world->size;
-    watch.seconds = seconds;
-    watch.limit = (int)(seconds * 1000 / TURN_MS) + 1;
-    watch.cookie = hash_mix(((uint64_t)time(NULL) << 24) ^ (uint64_t)getpid());
-    bool listening = listen_anywhere(&me);
-    world_broadcast(&watch.cookie, sizeof watch.cookie, 0);
-    introduce(world, me);
-    if (listening) send_sign(); // before the barrier: from here on every rank has been heard
-    world_barrier();
-    if (!listening || seconds == 0 || pipe(watch.stop) != 0) return;
+void watchdog_start(double hang_timeout) {
+    heartbeat_introduce(&watch.me, 0);
+    atomic_store(&watch.hang_limit, turns_of(hang_timeout));
+    if (pipe(watch.stop) != 0) return;
     sigset_t all, before; // signals are the main thread's
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     watch.running = pthread_create(&watch.thread, NULL, watch_thread, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    while (watch.running && atomic_load(&watch.thread_id) == 0 && thread_number() != 0) usleep(100);
+}
+
+/* Tells every rank about every other, and all of them a key that nobody else knows. False when one of them
+ * cannot be watched. */
+static bool introduce(const World *world) {
+    SipKey key = {0, 0};
+    watch.heart.rank = (uint64_t)world->rank;
+    int64_t ready = watch.running && heartbeat_open(&watch.heart, world->rank, &watch.me);
+    heartbeat_introduce(&watch.me, atomic_load(&watch.thread_id));
+    if (world->rank == 0) ready = ready && siphash_new_key(&key) == 0;
+    world_all_reduce_min(&ready, 1);
+    world_broadcast(&key, sizeof key, 0);
+    watch.heart.key = key;
+    watch.after.rank = (world->rank + 1) % world->size;
+    for (int rank = 0; rank < world->size; rank++) {
+        Peer peer = watch.me;
+        world_broadcast(&peer, sizeof peer, rank);
+        if (rank == watch.after.rank) watch.after.peer = peer;
+        if (rank == (world->rank + world->size - 1) % world->size) watch.before = peer;
+    }
+    return ready;
+}
+
+void watchdog_join(const World *world, double rank_timeout, double hang_timeout) {
+    atomic_store(&watch.hang_limit, turns_of(hang_timeout));
+    if (world->size == 1) return;
+    watch.rank_seconds = rank_timeout;
+    atomic_store(&watch.rank_limit, turns_of(rank_timeout));
+    if (!introduce(world)) {
+        if (world->rank == 0) warning("the ranks cannot watch each other: no sockets or no random numbers");
+        return;
+    }
+    watch.after.seen = heartbeat_sees(&watch.me, &watch.after.peer);
+    watch.after.known = watch.after.seen;
+    atomic_store(&watch.joined, true);
+    world_barrier();
 }
 
 void watchdog_stop(void) {
@@ -141,6 +242,7 @@ void watchdog_stop(void) {
     close(watch.stop[1]);
     pthread_join(watch.thread, NULL);
     close(watch.stop[0]);
-    close(watch.socket);
+    if (atomic_load(&watch.joined)) heartbeat_close(&watch.heart);
+    atomic_store(&watch.joined, false);
     watch.running = false;
 }

@@ -4,13 +4,17 @@
 
 #ifdef USE_MPI
 
+#include "../base/activity.h"
 #include "../base/error.h"
 #include "../base/memory.h"
 
+#include <fcntl.h>
 #include <mpi.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { PIECE = 1 << 22 }; // elements of one call: its buffers stay small, and MPI counts in int
@@ -30,41 +34,67 @@ typedef struct {
 
 enum { SHARED_TOTAL = 16 << 20, LEAST_PART = 64 << 10 }; // bytes
 
-static MPI_Win window;
+static char *shared_memory = NULL; // of all parts, one after the other
 static Part **parts = NULL;
 static size_t shared_bytes = 0; // of a part
 static int my_rank, part_count;
 
 static void end_all_ranks(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
 
+/* Room for bytes first .. first+count of a file, so that none is missing when it is written to. False where
+ * there is none. */
+static bool reserve(int file, off_t first, off_t count) {
+#ifdef __APPLE__
+    return ftruncate(file, first + count) == 0;
+#else
+    return posix_fallocate(file, first, count) == 0;
+#endif
+}
+
+/* Rank 0 makes a file that lies in memory where the system has a place for such, and says its name; every
+ * rank reserves its own part (so that it lies near its cores) and maps all. NULL unless all could: an MPI
+ * library finds that its memory is full when it is too late for the others. */
+static char *map_together(const World *world, size_t part) {
+    char name[64] = "";
+    const size_t all = part * (size_t)world->size;
+    int file = -1;
+    if (world->rank == 0) {
+        snprintf(name, sizeof name, "%s/train_gpt2.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+        file = mkstemp(name);
+    }
+    world_broadcast(name, sizeof name, 0);
+    if (world->rank > 0) file = open(name, O_RDWR | O_CLOEXEC);
+    int64_t ok = file >= 0 && reserve(file, (off_t)(part * (size_t)world->rank), (off_t)part);
+    world_all_reduce_min(&ok, 1);
+    if (file >= 0 && world->rank == 0) unlink(name);
+    void *memory = MAP_FAILED;
+    if (ok) memory = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (file >= 0) close(file);
+    ok = memory != MAP_FAILED;
+    world_all_reduce_min(&ok, 1);
+    if (ok) return memory;
+    if (memory != MAP_FAILED) munmap(memory, all);
+    return NULL;
+}
+
 static void share_memory(const World *world) {
     const char *wanted = getenv("TRAIN_GPT2_SHARED");
-    MPI_Aint size = (wanted ? atoi(wanted) : SHARED_TOTAL) / world->size & ~4095;
-    void *mine;
-    if (size < LEAST_PART) return;
-    MPI_Comm_set_errhandler(local, MPI_ERRORS_RETURN); // without shared memory, messages will do
-    int64_t ok =
-        MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, local, &mine, &window) == MPI_SUCCESS;
-    MPI_Comm_set_errhandler(local, MPI_ERRORS_ARE_FATAL);
-    world_all_reduce_min(&ok, 1);
-    if (!ok) return;
+    size_t part = (size_t)(wanted ? atoi(wanted) : SHARED_TOTAL) / (size_t)world->size & ~(size_t)4095;
+    if (part < LEAST_PART) return;
+    shared_memory = map_together(world, part);
+    if (!shared_memory) return; // messages will do
     parts = memory_new((size_t)world->size, sizeof *parts, "shared memory");
-    for (int rank = 0; rank < world->size; rank++) {
-        MPI_Aint bytes;
-        int unit;
-        char *part;
-        MPI_Win_shared_query(window, rank, &bytes, &unit, &part);
-        parts[rank] = (Part *)(part + -(uintptr_t)part % sizeof(Part)); // alike in every process
-    }
+    for (int rank = 0; rank < world->size; rank++) parts[rank] = (Part *)(shared_memory + part * (size_t)rank);
     my_rank = world->rank;
     part_count = world->size;
     atomic_store(&parts[my_rank]->meetings, 0);
     world_barrier();
-    shared_bytes = (size_t)size - 2 * sizeof(Part);
+    shared_bytes = part - sizeof(Part);
 }
 
 bool world_join(World *world, int *argc, char ***argv) {
     int level;
+    activity_begin(ACTIVITY_JOIN);
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->size);
@@ -74,6 +104,7 @@ bool world_join(World *world, int *argc, char ***argv) {
     error_set_rank(world->rank, world->size);
     error_set_end(end_all_ranks);
     joined = true;
+    activity_begin(ACTIVITY_START);
     if (world->local_size == world->size) share_memory(world);
     return true;
 }
@@ -82,8 +113,9 @@ void world_close(void) {
     if (!joined) return;
     joined = false;
     error_set_end(NULL);
-    if (shared_bytes) MPI_Win_free(&window);
+    if (shared_bytes) munmap(shared_memory, (size_t)part_count * (shared_bytes + sizeof(Part)));
     shared_bytes = 0;
+    free(parts);
     MPI_Comm_free(&local);
     MPI_Finalize();
     free(running);
@@ -92,11 +124,17 @@ void world_close(void) {
 }
 
 void world_local_or(void *bytes, int count) {
-    if (joined) MPI_Allreduce(MPI_IN_PLACE, bytes, count, MPI_BYTE, MPI_BOR, local);
+    if (!joined) return;
+    Activity before = activity_begin(ACTIVITY_WAIT);
+    MPI_Allreduce(MPI_IN_PLACE, bytes, count, MPI_BYTE, MPI_BOR, local);
+    activity_begin(before);
 }
 
 void world_barrier(void) {
-    if (joined) MPI_Barrier(MPI_COMM_WORLD);
+    if (!joined) return;
+    Activity before = activity_begin(ACTIVITY_WAIT);
+    MPI_Barrier(MPI_COMM_WORLD);
+    activity_begin(before);
 }
 
 /* Elements of the piece that starts at `done`. */
@@ -105,9 +143,11 @@ static int piece(size_t count, size_t done) {
 }
 
 static void reduce(void *values, size_t count, size_t size, MPI_Datatype type, MPI_Op op) {
-    for (size_t done = 0; joined && done < count; done += PIECE)
+    Activity before = activity_begin(ACTIVITY_WAIT);
+    for (size_t done = 0; joined && done < count; done += PIECE, activity_tick())
         MPI_Allreduce(MPI_IN_PLACE, (char *)values + done * size, piece(count, done), type, op,
                       MPI_COMM_WORLD);
+    activity_begin(before);
 }
 
 void world_all_reduce_doubles(double *values, size_t count) {
@@ -123,8 +163,10 @@ void world_all_reduce_min(int64_t *values, size_t count) {
 }
 
 void world_broadcast(void *bytes, size_t count, int root) {
-    for (size_t done = 0; joined && done < count; done += PIECE)
+    Activity before = activity_begin(ACTIVITY_WAIT);
+    for (size_t done = 0; joined && done < count; done += PIECE, activity_tick())
         MPI_Bcast((char *)bytes + done, piece(count, done), MPI_BYTE, root, MPI_COMM_WORLD);
+    activity_begin(before);
 }
 
 static MPI_Request *next_request(void) {
@@ -156,8 +198,10 @@ void world_all_reduce_progress(void) {
 }
 
 void world_all_reduce_wait(void) {
+    Activity before = activity_begin(ACTIVITY_WAIT);
     if (running_count > 0) MPI_Waitall(running_count, running, MPI_STATUSES_IGNORE);
     running_count = 0;
+    activity_begin(before);
 }
 
 size_t world_shared_bytes(void) { return shared_bytes; }
@@ -173,9 +217,11 @@ static void wait_a_little(int turn) {
 }
 
 void world_spin_barrier(void) {
+    Activity before = activity_begin(ACTIVITY_WAIT);
     unsigned long meeting = atomic_fetch_add(&parts[my_rank]->meetings, 1) + 1;
     for (int rank = 0; rank < part_count; rank++)
         for (int turn = 0; atomic_load(&parts[rank]->meetings) < meeting;) wait_a_little(turn++);
+    activity_begin(before);
 }
 
 #endif

@@ -17,7 +17,9 @@ static const char *bound(char text[NUMBER_CHARS], double value) {
 const char *option_range(char text[OPTION_TEXT_CHARS], const OptionRange *range) {
     char low[NUMBER_CHARS], high[NUMBER_CHARS];
     bound(low, range->low);
-    if (isinf(range->high))
+    if (range->or_zero)
+        snprintf(text, OPTION_TEXT_CHARS, "0, or from %s to %s", low, bound(high, range->high));
+    else if (isinf(range->high))
         snprintf(text, OPTION_TEXT_CHARS, "%s %s", range->above ? "above" : "from", low);
     else
         snprintf(text, OPTION_TEXT_CHARS, "from %s to %s%s", low, range->below ? "below " : "",

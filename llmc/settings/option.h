@@ -26,19 +26,21 @@ typedef struct {
     double low, high; // whole numbers up to 2^53 are exact
     bool above;       // low itself is out
     bool below;       // high itself is out
+    bool or_zero;     // 0 is in, although low is above it
 } OptionRange;
 
 // Common ranges.
 // clang-format off
-#define COUNT        {1, INT_MAX, false, false}  // of things that a C int numbers
-#define COUNT_OR_0   {0, INT_MAX, false, false}
-#define LARGE        {1, 1e15, false, false}     // of tokens and steps
-#define INTERVAL     {0, 1e15, false, false}     // in steps; 0 is off
-#define THREADS      {1, 4096, false, false}
-#define POSITIVE     {0, INFINITY, true, true}
-#define NOT_NEGATIVE {0, INFINITY, false, true}
-#define FRACTION     {0, 1, false, true}
-#define NO_RANGE     {0, 0, false, false}        // not a number
+#define COUNT        {1, INT_MAX, false, false, false} // of things that a C int numbers
+#define COUNT_OR_0   {0, INT_MAX, false, false, false}
+#define LARGE        {1, 1e15, false, false, false}    // of tokens and steps
+#define INTERVAL     {0, 1e15, false, false, false}    // in steps; 0 is off
+#define THREADS      {1, 4096, false, false, false}
+#define POSITIVE     {0, INFINITY, true, true, false}
+#define NOT_NEGATIVE {0, INFINITY, false, true, false}
+#define TIMEOUT      {1, 1e6, false, false, true}      // in seconds; 0: none
+#define FRACTION     {0, 1, false, true, false}
+#define NO_RANGE     {0, 0, false, false, false}       // not a number
 // clang-format on
 
 // Help that commands share.

@@ -14,6 +14,7 @@
 // Values
 
 bool option_in_range(const OptionRange *range, double x) {
+    if (range->or_zero && x == 0) return true;
     return (range->above ? x > range->low : x >= range->low) &&
            (range->below ? x < range->high : x <= range->high);
 }

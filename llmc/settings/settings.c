@@ -55,6 +55,22 @@ Settings options_parse(int argc, char **argv) {
     return settings;
 }
 
+double options_hang_timeout(int argc, char **argv) {
+    static const char name[] = "--hang-timeout";
+    const Option *option = &option_table[option_index(&train_options, name + 2)];
+    double seconds, given;
+    number_read_real(option->tiny, &seconds);
+    for (int i = 1; i < argc; i++) {
+        const char *text = NULL;
+        if (strncmp(argv[i], name, sizeof name - 1) != 0) continue;
+        if (argv[i][sizeof name - 1] == '=') text = argv[i] + sizeof name;
+        if (argv[i][sizeof name - 1] == '\0' && i + 1 < argc) text = argv[++i];
+        if (text && number_read_real(text, &given) == NUMBER_OK && option_in_range(&option->range, given))
+            seconds = given;
+    }
+    return seconds;
+}
+
 void settings_free(Settings *settings) {
     free(settings->data.items);
     free(settings->val.items);
@@ -69,7 +85,7 @@ void options_help(FILE *out) { option_help(&train_options, out); }
 /* Whether an option concerns one start of the program, not the run. */
 static bool of_this_start(const char *name) {
     static const char *const names[] = {"out",   "overwrite", "resume",
-                                        "force", "threads",   "rank-timeout"};
+                                        "force", "threads",   "rank-timeout", "hang-timeout"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i], name) == 0) return true;
     return false;

@@ -44,6 +44,7 @@ typedef struct {
     bool recompute;
     int64_t threads;     // 0: this rank's share of the cores
     double rank_timeout; // seconds without a sign of life until a rank is given up; 0: never
+    double hang_timeout; // seconds without progress until a rank that lives is given up; 0: never
     // optimizer
     double lr, min_lr;
     int64_t warmup;
@@ -76,6 +77,10 @@ typedef struct {
  * holds afterwards. */
 Settings options_parse(int argc, char **argv);
 
+/* The value of --hang-timeout before anything else is known: how long start-up may hang. The default
+ * where the option is not given, or not well: options_parse will say so. */
+double options_hang_timeout(int argc, char **argv);
+
 /* Releases what the settings' lists take. */
 void settings_free(Settings *settings);
 
@@ -92,7 +97,7 @@ typedef const char *(*OptionRecord)(void *context, const char *name, int item);
 
 /* Resuming: every option that describes the run and was not given takes its recorded value instead of a
  * default. Those that only concern this start of it keep theirs: out, overwrite, resume, force, threads and
- * rank-timeout. The strings are not copied. */
+ * both timeouts. The strings are not copied. */
 void settings_adopt(Settings *settings, OptionRecord record, void *context);
 
 /* Whether the user set an option. */

@@ -50,8 +50,10 @@ const Option option_table[] = {
     {"recompute", NULL, "Batch", OPTION_SWITCH, FIELD(recompute), NO_RANGE, "false", "false",
      "keep only each block's input and compute the rest again: less memory, more time"},
     {"threads", "N", "Batch", OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL, HELP_THREADS},
-    {"rank-timeout", "SECONDS", "Batch", OPTION_REAL, FIELD(rank_timeout), NOT_NEGATIVE, "10", "10",
-     "end all ranks when one has died or hangs for so long; 0: wait for ever"},
+    {"rank-timeout", "SECONDS", "Batch", OPTION_REAL, FIELD(rank_timeout), TIMEOUT, "10", "10",
+     "end all ranks when one has given no sign of life for so long; 0: wait for ever"},
+    {"hang-timeout", "SECONDS", "Batch", OPTION_REAL, FIELD(hang_timeout), TIMEOUT, "1800", "1800",
+     "end all ranks when one lives, but has not got on for so long; 0: wait for ever"},
 
     {"lr", "X", "Optimizer", OPTION_REAL, FIELD(lr), POSITIVE, "1e-3", "6e-4",
      "the largest learning rate"},

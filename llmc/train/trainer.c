@@ -1,6 +1,7 @@
 /* trainer.c: see trainer.h. */
 #include "trainer.h"
 
+#include "../base/activity.h"
 #include "../base/memory.h"
 #include "../checkpoint/checkpoint.h"
 #include "../checkpoint/checkpoint_list.h"
@@ -125,6 +126,7 @@ void trainer_save(Trainer *t) {
     if (t->saved == t->at.step) return;
     t->saved = t->at.step;
     if (!t->log) return;
+    Activity before = activity_begin(ACTIVITY_SAVE);
     run_directory_check(t->resume.lock, t->out);
     t->at.schedule_end = t->plan.schedule.end;
     t->at.data = stream_identity(t->sequences.stream);
@@ -133,5 +135,6 @@ void trainer_save(Trainer *t) {
     checkpoint_save(path, t->model, &t->at, &t->settings, t->tokenizer && tokenizer_is_bytes(t->tokenizer));
     log_checkpoint(t->log, t->at.step, path);
     checkpoints_keep(t->out, t->settings.keep);
+    activity_begin(before);
     free(path);
 }

@@ -1,0 +1,267 @@
+/* heartbeat.c: see heartbeat.h. Everything here returns at once; nothing waits for another rank. */
+#define _GNU_SOURCE
+#include "heartbeat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SIGN = 0x73696e67, QUESTION, ANSWER }; // kinds; other programs' packets begin otherwise
+
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0 // SO_NOSIGPIPE there
+#endif
+
+// ---- packets ----------------------------------------------------------------------------------
+
+static uint64_t code_of(const Heartbeat *heart, const Packet *packet) {
+    return siphash(&heart->key, packet, offsetof(Packet, code));
+}
+
+static Packet make(Heartbeat *heart, uint64_t kind, uint64_t number, const Pulse *pulse) {
+    Packet packet = {.kind = kind, .rank = heart->rank, .number = number};
+    if (pulse) packet.pulse = *pulse;
+    packet.code = code_of(heart, &packet);
+    return packet;
+}
+
+/* Whether a packet of the right size is one of this run, from that rank. */
+static bool is_genuine(const Heartbeat *heart, const Packet *packet, uint64_t kind, int from) {
+    return packet->kind == kind && packet->rank == (uint64_t)from && packet->code == code_of(heart, packet);
+}
+
+// ---- sockets ----------------------------------------------------------------------------------
+
+/* A socket that never waits, bound to a free port of every address; -1 when that cannot be. */
+static int bound_socket(int type, in_port_t *port) {
+    struct sockaddr_in any = {.sin_family = AF_INET};
+    socklen_t size = sizeof any;
+    int fd = socket(AF_INET, type, 0);
+    if (fd < 0) return -1;
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0 &&
+        bind(fd, (struct sockaddr *)&any, sizeof any) == 0 &&
+        getsockname(fd, (struct sockaddr *)&any, &size) == 0) {
+        *port = any.sin_port;
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+/* This machine's addresses. */
+static bool find_addresses(Peer *me) {
+    struct ifaddrs *all = NULL;
+    if (getifaddrs(&all) != 0) return false;
+    for (struct ifaddrs *i = all; i && me->count < HEARTBEAT_ADDRESSES; i = i->ifa_next)
+        if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && i->ifa_flags & IFF_UP)
+            me->address[me->count++] = ((struct sockaddr_in *)i->ifa_addr)->sin_addr;
+    freeifaddrs(all);
+    return true;
+}
+
+bool heartbeat_open(Heartbeat *heart, int rank, Peer *me) {
+    heart->rank = (uint64_t)rank;
+    for (int i = 0; i < HEARTBEAT_CALLERS; i++) heart->callers[i].socket = -1;
+    for (int i = 0; i < HEARTBEAT_ADDRESSES; i++) heart->questions[i].socket = -1;
+    heart->udp = bound_socket(SOCK_DGRAM, &me->udp);
+    heart->listener = bound_socket(SOCK_STREAM, &me->tcp);
+    if (heart->udp >= 0 && heart->listener >= 0 && listen(heart->listener, HEARTBEAT_CALLERS) == 0 &&
+        find_addresses(me))
+        return true;
+    heartbeat_close(heart);
+    return false;
+}
+
+static void hang_up(Caller *caller) {
+    if (caller->socket >= 0) close(caller->socket);
+    *caller = (Caller){.socket = -1};
+}
+
+void heartbeat_close(Heartbeat *heart) {
+    for (int i = 0; i < HEARTBEAT_CALLERS; i++) hang_up(&heart->callers[i]);
+    heartbeat_hang_up(heart);
+    if (heart->udp >= 0) close(heart->udp);
+    if (heart->listener >= 0) close(heart->listener);
+    heart->udp = heart->listener = -1;
+}
+
+// ---- signs of life, over UDP --------------------------------------------------------------------
+
+static struct sockaddr_in address_of(const Peer *peer, int i, in_port_t port) {
+    return (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = peer->address[i], .sin_port = port};
+}
+
+void heartbeat_send(Heartbeat *heart, const Peer *to, const Pulse *pulse) {
+    Packet packet = make(heart, SIGN, ++heart->sent, pulse);
+    for (int i = 0; i < to->count; i++) { // those that lead nowhere do no harm
+        struct sockaddr_in address = address_of(to, i, to->udp);
+        sendto(heart->udp, &packet, sizeof packet, MSG_NOSIGNAL, (struct sockaddr *)&address, sizeof address);
+    }
+}
+
+/* Whether a packet came from where the peer is. One with more addresses than are listed may be anywhere. */
+static bool is_from(const Peer *peer, const struct sockaddr_in *sender) {
+    if (peer->count == HEARTBEAT_ADDRESSES) return true;
+    for (int i = 0; i < peer->count; i++)
+        if (peer->address[i].s_addr == sender->sin_addr.s_addr && peer->udp == sender->sin_port) return true;
+    return false;
+}
+
+bool heartbeat_receive(Heartbeat *heart, const Peer *peer, int from, int *budget, Pulse *pulse) {
+    bool heard = false;
+    for (; *budget > 0; --*budget) {
+        Packet packet;
+        struct sockaddr_in sender = {0};
+        socklen_t size = sizeof sender;
+        ssize_t n = recvfrom(heart->udp, &packet, sizeof packet, MSG_TRUNC, (struct sockaddr *)&sender, &size);
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+        if (n != (ssize_t)sizeof packet || !is_from(peer, &sender)) continue; // or an error of one that was sent
+        if (!is_genuine(heart, &packet, SIGN, from) || packet.number <= heart->heard) continue;
+        heart->heard = packet.number;
+        *pulse = packet.pulse;
+        heard = true;
+    }
+    return heard;
+}
+
+// ---- questions, over TCP ------------------------------------------------------------------------
+
+void heartbeat_ask(Heartbeat *heart, const Peer *peer) {
+    heartbeat_hang_up(heart);
+    heart->question = siphash(&heart->key, &heart->question, sizeof heart->question);
+    for (int i = 0; i < peer->count; i++) {
+        struct sockaddr_in address = address_of(peer, i, peer->tcp);
+        Caller *caller = &heart->questions[i];
+        caller->socket = socket(AF_INET, SOCK_STREAM, 0);
+        if (caller->socket < 0) continue;
+        fcntl(caller->socket, F_SETFD, FD_CLOEXEC);
+        fcntl(caller->socket, F_SETFL, O_NONBLOCK);
+        if (connect(caller->socket, (struct sockaddr *)&address, sizeof address) != 0 && errno != EINPROGRESS)
+            hang_up(caller);
+    }
+}
+
+void heartbeat_hang_up(Heartbeat *heart) {
+    for (int i = 0; i < HEARTBEAT_ADDRESSES; i++) hang_up(&heart->questions[i]);
+}
+
+/* Sends a packet, all or nothing: it is far smaller than any buffer. */
+static bool say(Caller *caller, const Packet *packet) {
+    return send(caller->socket, packet, sizeof *packet, MSG_NOSIGNAL) == (ssize_t)sizeof *packet;
+}
+
+/* Reads on. True when the packet is whole; hangs up when it will never be. */
+static bool listen_to(Caller *caller) {
+    ssize_t n = recv(caller->socket, (char *)&caller->packet + caller->bytes, sizeof(Packet) - caller->bytes, 0);
+    if (n > 0) caller->bytes += (size_t)n;
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) hang_up(caller);
+    return caller->socket >= 0 && caller->bytes == sizeof(Packet);
+}
+
+/* Takes calls in, each in the place of the one that came before HEARTBEAT_CALLERS others. */
+static void take_calls(Heartbeat *heart, int *budget) {
+    for (; *budget > 0; --*budget) {
+        int fd = accept(heart->listener, NULL, NULL);
+        if (fd < 0) break;
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+        hang_up(&heart->callers[HEARTBEAT_CALLERS - 1]);
+        memmove(&heart->callers[1], &heart->callers[0], (HEARTBEAT_CALLERS - 1) * sizeof(Caller));
+        heart->callers[0] = (Caller){.socket = fd};
+        if (listen_to(&heart->callers[0])) break; // a question that came at once is answered below
+    }
+}
+
+static void answer_calls(Heartbeat *heart) {
+    for (int i = 0; i < HEARTBEAT_CALLERS; i++) {
+        Caller *caller = &heart->callers[i];
+        if (caller->socket < 0) continue;
+        bool whole = caller->bytes == sizeof(Packet) || listen_to(caller);
+        if (!whole) continue;
+        if (is_genuine(heart, &caller->packet, QUESTION, (int)caller->packet.rank)) {
+            Packet answer = make(heart, ANSWER, caller->packet.number, NULL);
+            say(caller, &answer);
+        }
+        hang_up(caller);
+    }
+}
+
+bool heartbeat_serve(Heartbeat *heart, int from, int *budget) {
+    take_calls(heart, budget);
+    answer_calls(heart);
+    bool answered = false;
+    Packet question = make(heart, QUESTION, heart->question, NULL);
+    for (int i = 0; i < HEARTBEAT_ADDRESSES; i++) {
+        Caller *caller = &heart->questions[i];
+        if (caller->socket < 0) continue;
+        struct pollfd ready = {.fd = caller->socket, .events = POLLOUT};
+        if (!caller->asked) { // still connecting
+            if (poll(&ready, 1, 0) == 0) continue;
+            caller->asked = say(caller, &question);
+            if (!caller->asked) hang_up(caller);
+            continue;
+        }
+        if (!listen_to(caller)) continue;
+        answered |= is_genuine(heart, &caller->packet, ANSWER, from) && caller->packet.number == heart->question;
+        hang_up(caller);
+    }
+    return answered;
+}
+
+int heartbeat_polls(const Heartbeat *heart, struct pollfd *polls) {
+    int count = 0;
+    polls[count++] = (struct pollfd){.fd = heart->udp, .events = POLLIN};
+    polls[count++] = (struct pollfd){.fd = heart->listener, .events = POLLIN};
+    for (int i = 0; i < HEARTBEAT_CALLERS; i++)
+        if (heart->callers[i].socket >= 0)
+            polls[count++] = (struct pollfd){.fd = heart->callers[i].socket, .events = POLLIN};
+    for (int i = 0; i < HEARTBEAT_ADDRESSES; i++)
+        if (heart->questions[i].socket >= 0)
+            polls[count++] = (struct pollfd){
+                .fd = heart->questions[i].socket,
+                .events = heart->questions[i].asked ? POLLIN : POLLOUT};
+    return count;
+}
+
+// ---- the same system ----------------------------------------------------------------------------
+
+/* The first line of a small file of /proc; "" when it cannot be read. */
+static void read_line(const char *path, char *line, int size) {
+    FILE *file = fopen(path, "re");
+    if (!file || !fgets(line, size, file)) line[0] = '\0';
+    if (file) fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+}
+
+void heartbeat_introduce(Peer *me, int64_t thread) {
+    struct stat status;
+    gethostname(me->host, sizeof me->host - 1);
+    read_line("/proc/sys/kernel/random/boot_id", me->machine, sizeof me->machine);
+    me->namespace = stat("/proc/self/ns/pid", &status) == 0 ? (uint64_t)status.st_ino : 0;
+    me->process = getpid();
+    me->thread = thread;
+}
+
+int64_t heartbeat_sleeps(const Peer *peer) {
+    char path[96], text[4096];
+    snprintf(path, sizeof path, "/proc/%lld/task/%lld/status", (long long)peer->process, (long long)peer->thread);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *count = strstr(text, "\nvoluntary_ctxt_switches:");
+    return count ? strtoll(strchr(count, ':') + 1, NULL, 10) : -1;
+}
+
+bool heartbeat_sees(const Peer *me, const Peer *peer) {
+    return me->machine[0] && me->namespace && peer->thread && strcmp(me->machine, peer->machine) == 0 &&
+           me->namespace == peer->namespace && heartbeat_sleeps(me) >= 0;
+}
