@@ -61,8 +61,8 @@ static double seconds_of(uint64_t turns) { return (double)turns * TURN_MS / 1000
 
 static _Noreturn void end_hang(int rank, const Peer *peer, const Pulse *pulse, uint64_t turns) {
     fatal_now(EXIT_RUNTIME,
-              "rank %d (process %lld on %s) hangs: %s has not got on for %.0f s, so all ranks end; look at that "
-              "machine, its disks and network, or set a longer --hang-timeout",
+              "rank %d (process %lld on %s) hangs: while %s it has made no progress for %.0f s, so all ranks end; look "
+              "at that machine, its disks and network, or set a longer --hang-timeout",
               rank, (long long)peer->process, peer->host, activity_name(pulse->at.activity), seconds_of(turns));
 }
 

@@ -16,6 +16,8 @@ World world_open(int *argc, char ***argv) {
     Launcher launcher = launcher_detect();
     world.launcher = launcher.name;
     if (launcher.size == 1) return world;
+    world.rank = launcher.rank; // for messages, until MPI has its say
+    error_set_rank(launcher.rank, launcher.size);
     if (!launcher.speaks_mpi || !world_join(&world, argc, argv)) {
         if (launcher.rank > 0) exit(EXIT_USAGE); // rank 0 says why, once for all
         fatal(EXIT_USAGE, "%s started %d ranks, but this program %s; %s", launcher.name,

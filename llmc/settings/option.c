@@ -18,7 +18,7 @@ const char *option_range(char text[OPTION_TEXT_CHARS], const OptionRange *range)
     char low[NUMBER_CHARS], high[NUMBER_CHARS];
     bound(low, range->low);
     if (range->or_zero)
-        snprintf(text, OPTION_TEXT_CHARS, "0, or from %s to %s", low, bound(high, range->high));
+        snprintf(text, OPTION_TEXT_CHARS, "0 or from %s to %s", low, bound(high, range->high));
     else if (isinf(range->high))
         snprintf(text, OPTION_TEXT_CHARS, "%s %s", range->above ? "above" : "from", low);
     else
@@ -49,6 +49,6 @@ const char *option_kind(char text[OPTION_TEXT_CHARS], const Option *option) {
     case OPTION_LIST:
         return kind;
     }
-    snprintf(text, OPTION_TEXT_CHARS, "%s %.70s", kind, option_range(range, &option->range));
+    snprintf(text, OPTION_TEXT_CHARS, "%s%s %.70s", kind, option->range.or_zero ? "," : "", option_range(range, &option->range));
     return text;
 }
