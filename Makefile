@@ -68,7 +68,8 @@ setup: ## install what the tests use beside the compiler (Open MPI, gnuplot)
 	$(Q)sh dev/setup.sh
 
 references := $(call reference) $(call reference,_plain)
-programs   := $(patsubst %,$(BUILD)/%,train_gpt2 train_gpt2_plain train_gpt2_alone make_data http_server)
+programs   := $(patsubst %,$(BUILD)/%,train_gpt2 train_gpt2_plain train_gpt2_alone make_data http_server) \
+              $(if $(filter Linux,$(shell uname)),$(BUILD)/fault_shim.so $(BUILD)/strangers)
 test: $(programs) $(tests) $(references) ## build and run every test
 	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(references) $(scripts)
 
@@ -126,6 +127,12 @@ $(BUILD)/backend_cpu: $(backend_tests) $(call cpu,float) $(oracle) $(shared)
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/make_data: $(BUILD)/test/make_data.o
+$(BUILD)/fault_shim.so: test/fault_shim.c
+	$(call say,link,$@)
+	$(Q)mkdir -p $(@D) && $(CC) -O2 -Wall -Wextra -shared -fPIC -o $@ $< -ldl
+$(BUILD)/strangers: test/strangers.c
+	$(call say,link,$@)
+	$(Q)mkdir -p $(@D) && $(CC) -O2 -Wall -Wextra -o $@ $<
 $(BUILD)/http_server: $(BUILD)/test/http_server.o
 $(BUILD)/bench_%: $(BUILD)/dev/bench_%.o $(shared) $(call cpu,float)
 	$(call say,link,$@)

@@ -35,7 +35,8 @@ static const char *const call_names[CALLS] = {"open", "opendir", "read", "pread"
 static const struct {
     const char *name;
     int number;
-} errors[] = {{"EIO", EIO}, {"ENOSPC", ENOSPC}, {"ENOMEM", ENOMEM}, {"EMFILE", EMFILE}, {"EACCES", EACCES}, {"EINTR", EINTR}};
+} errors[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"ENOMEM", ENOMEM},
+              {"EMFILE", EMFILE}, {"EACCES", EACCES}, {"EINTR", EINTR}};
 
 static bool ready;
 static int chosen = -1, error_number;

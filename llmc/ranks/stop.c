@@ -23,6 +23,8 @@ void stop_watch(void) {
     for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &action, NULL);
 }
 
+bool stop_asked(void) { return asked != 0; }
+
 bool stop_agreed(void) {
     uint64_t ranks = asked != 0;
     world_all_reduce_u64(&ranks, 1);

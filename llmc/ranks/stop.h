@@ -8,6 +8,9 @@
 /* From now on the first such signal is only noted. */
 void stop_watch(void);
 
+/* Whether this process has been asked to stop. From any thread. */
+bool stop_asked(void);
+
 /* Whether any rank has been asked to stop. All ranks call it together and get the same answer. */
 bool stop_agreed(void);
 

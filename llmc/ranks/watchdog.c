@@ -5,6 +5,7 @@
 
 #include "../base/error.h"
 #include "heartbeat.h"
+#include "stop.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -20,6 +21,7 @@ enum {
     BUDGET = 4096,   // packets read in a turn: a flood takes a few percent of a core
     CHECK_TURNS = 10, // that the second way has to confirm a silence
     ASK_TURNS = 3,
+    GRACE_TURNS = 50, // for a launcher that is ending all ranks: who was first has said why
     STALE_TURNS = 25, // after which a sign of life says nothing of now
     SLACK_TURNS = 15, // by which one who hangs is named before those who wait for it
 };
@@ -121,7 +123,7 @@ static void judge_silence(Watched *w, bool answered) {
     } else if (w->check % ASK_TURNS == 1) {
         heartbeat_ask(&watch.heart, &w->peer);
     }
-    if (w->check < CHECK_TURNS) return;
+    if (w->check < CHECK_TURNS + (stop_asked() ? GRACE_TURNS : 0)) return;
     if (w->known)
         fatal_now(EXIT_RUNTIME,
                   "rank %d (process %lld on %s) has given no sign of life for %g s: it died or hangs, so all ranks "

@@ -49,6 +49,7 @@ const char *option_kind(char text[OPTION_TEXT_CHARS], const Option *option) {
     case OPTION_LIST:
         return kind;
     }
-    snprintf(text, OPTION_TEXT_CHARS, "%s%s %.70s", kind, option->range.or_zero ? "," : "", option_range(range, &option->range));
+    const char *comma = option->range.or_zero ? "," : "";
+    snprintf(text, OPTION_TEXT_CHARS, "%s%s %.70s", kind, comma, option_range(range, &option->range));
     return text;
 }
