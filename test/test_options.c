@@ -292,7 +292,7 @@ static const char *some_value(const Option *option) {
     case OPTION_SEED:
         return "17";
     case OPTION_REAL:
-        return "0.00001234567";
+        return option->range.or_zero ? "1234.567" : "0.00001234567";
     case OPTION_SCHEDULE:
         return "linear";
     case OPTION_NONFINITE:
