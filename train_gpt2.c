@@ -308,9 +308,12 @@ static int command_train(int argc, char **argv) {
     World world = world_open(&argc, &argv);
     Trainer t = {.settings = options_parse(argc, argv), .world = world, .saved = -1};
     const Settings *s = &t.settings;
-    if (s->ranks || s->micro_steps)
-        fatal(EXIT_USAGE, "--%s is an option of `train_gpt2 plan`; %s", s->ranks ? "ranks" : "micro-steps",
-              s->ranks ? "start ranks with mpirun -np R" : "give --total-batch");
+    if (s->ranks || s->micro_steps || s->rates)
+        fatal(EXIT_USAGE, "--%s is an option of `train_gpt2 plan`; %s",
+              s->ranks ? "ranks" : s->micro_steps ? "micro-steps" : "rates",
+              s->ranks         ? "start ranks with mpirun -np R"
+              : s->micro_steps ? "give --total-batch"
+                               : "metrics.jsonl has the rate of every step");
     stop_watch();
     watchdog_join(&world, s->rank_timeout, s->hang_timeout);
     t.resume = resume_open(&t.settings, &world);

@@ -6,6 +6,7 @@
 #   one source for all builds  no #if on CUDA in shared code: the linker chooses the device
 #   floats are floats          no -ffast-math, no -Ofast: they break NaN detection and reproducibility
 #   errors are messages        no assert() in llmc/: error.h says what a user can do
+#   documents are true         a function that README.md or dev/*.md names as `file:function` is there
 #   a tidy place               the top level holds what the README's tour names; files can be read at
 #                              one sitting; lines fit a screen; no tabs or blanks at line ends in C
 #
@@ -140,7 +141,19 @@ check_top_level() {
     done
 }
 
-found=$(check_includes; check_texts; check_top_level)
+# Documents name code as `file:function`: both must be there.
+check_names() {
+    cat README.md dev/*.md 2>/dev/null | grep -oE '`[a-z0-9_/]+[.](c|h|cu|cuh):[a-z0-9_]+`' | tr -d '\140' | sort -u |
+        while IFS=: read -r file name; do
+            if [ ! -f "$file" ]; then
+                echo "$file:$name: is named by a document, but there is no such file"
+            elif ! grep -qE "^[a-zA-Z_].*[ *]$name\\(" "$file"; then
+                echo "$file:$name: is named by a document, but the file defines no such function"
+            fi
+        done
+}
+
+found=$(check_includes; check_texts; check_names; check_top_level)
 if [ -n "$found" ]; then
     printf '%s\n' "$found"
     echo "lint: $(printf '%s\n' "$found" | wc -l | tr -d ' ') found"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_tools.sh: dev/plot draws what a log says; dev/setup.sh installs only what is missing, and where it
+# cli_tools.sh: dev/plot draws what a log says; dev/follow_metrics.py hands it on; dev/setup.sh installs only what is missing, and where it
 # may not, says what to do and lets the tests go on.
 . test/cli.sh
 
@@ -7,21 +7,62 @@
 mkdir -p "$dir/a run/it's"
 log="$dir/a run/it's"
 awk 'BEGIN { for (i = 0; i < 100; i++) { print i, "train", 2 + 3 / (i + 1); if (i % 50 == 0) print i, "val", 2.5 } }' >"$log/log.txt"
+awk 'BEGIN { for (i = 0; i < 100; i++) printf "{\"event\":\"train\",\"step\":%d,\"loss\":2,\"lr\":%g,\"norm\":%g,\"tokens_per_second\":%d}\n", i, 1e-3 * i, 7 - i / 50, 1000 + i }' >"$log/metrics.jsonl"
+text() { # PATTERN ARGUMENT...: the text picture has a line like this
+    pattern=$1
+    shift
+    COLUMNS=80 dev/plot "$@" >"$dir/picture" && grep -qE "$pattern" "$dir/picture"
+}
 draws() { # FILE BEGINNING
     dev/plot -o "$dir/$1" "$log" && [ "$(head -c ${#2} "$dir/$1" | tr -d '\0')" = "$2" ]
 }
+check "a run is drawn as text, by name" text "o .*it's: val" "$log"
+check "... between its smallest and largest loss" text '^ +5 \|\*' "$log"
+check "two runs are drawn" sh -c 'COLUMNS=80 dev/plot "$1" "$1" >"$2" && [ "$(grep -c ": val" "$2")" -eq 2 ]' sh "$log" "$dir/picture"
+check "the norm is drawn" text '^ +7 \|\*' --norm "$log"
+check "tokens per second are drawn" text '^ +1099 \|.*\*$' --speed "$log"
+check "the learning rate is drawn" text '^ +0.099 \|.*\*$' --rate "$log"
+check "text needs no gnuplot" sh -c 'mkdir "$1" && for tool in sh awk sed tput mktemp rm cat head; do ln -s "$(command -v $tool)" "$1/$tool"; done && PATH=$1 COLUMNS=80 sh dev/plot "$2" | grep -q val' sh "$dir/few" "$log"
+check "the schedule of options is drawn before a run" env BUILD="$build" COLUMNS=80 dev/plot --schedule --model gpt2
+check "plan --rates prints the rates of steps that are executed" sh -c '"$1" plan --steps 20 --warmup 4 --lr 6e-4 --rates 100 >"$2" && [ "$(wc -l <"$2")" -eq 20 ] && grep -qx "0 0.00015" "$2" && grep -qx "12 0.00033" "$2" && tail -n 1 "$2" | grep -q "^19 "' sh "$program" "$dir/rates"
+refuses 2 "--rates is an option of" "a run takes no --rates" "$program" --rates 5
+refuses 1 "no hella in the logs yet" "a run that was not scored has no curve" dev/plot --hella "$log"
+refuses 1 "nowhere/log.txt cannot be read" "a run that is not there is named" dev/plot "$dir/nowhere"
 if command -v gnuplot >/dev/null 2>&1; then
-    check "a run is drawn as text, by name" sh -c "dev/plot \"$log\" | grep -q 'its: val'"
-    check "two runs are drawn" sh -c "dev/plot \"$log\" \"$log\" | grep -c 'its: val' | grep -q 2"
     check "... as SVG" draws plot.svg '<?xml'
     check "... as PDF" draws plot.pdf '%PDF'
-    refuses 1 "nowhere/log.txt cannot be read" "a run that is not there is named" dev/plot "$dir/nowhere"
-    : >"$log/log.txt"
-    refuses 1 "no loss in log.txt yet" "an empty log is no picture" dev/plot "$log"
+    check "the schedule as PNG" sh -c 'BUILD="$1" dev/plot --schedule --steps 9 -o "$2" && head -c 4 "$2" | grep -q PNG' sh "$build" "$dir/rate.png"
+    check "a page has all curves" sh -c 'dev/plot --page "$1" "$2" && [ -s "$1/loss.png" ] && [ -s "$1/norm.png" ] && [ -s "$1/speed.png" ] && grep -q loss.png "$1/index.html"' sh "$dir/page" "$log"
 else
     skip "gnuplot is not installed: dev/plot"
 fi
-refuses 2 "usage: dev/plot" "another kind of file is refused" dev/plot -o plot.bmp "$log"
+mkdir -p "$dir/empty"
+: >"$dir/empty/log.txt"
+refuses 1 "no loss in the logs yet" "an empty log is not drawn" dev/plot "$dir/empty"
+check "another kind of file is refused" sh -c '! dev/plot -o plot.bmp "$1" 2>"$2" && grep -q "usage: dev/plot" "$2"' sh "$log" "$dir/usage"
+
+# ---- dev/follow_metrics.py, with a stand-in for TensorBoard's writer
+if command -v python3 >/dev/null 2>&1; then
+    mkdir -p "$dir/modules"
+    cat >"$dir/modules/tensorboardX.py" <<'END'
+class SummaryWriter:
+    def __init__(self, directory):
+        print("in", directory)
+    def add_scalar(self, name, value, step):
+        print(name, value, step)
+    def close(self):
+        print("closed")
+END
+    echo '{"event":"val","step":99,"loss":2.5,"tokens":7}' >>"$log/metrics.jsonl"
+    follow() { PYTHONPATH="$dir/modules" python3 dev/follow_metrics.py "$@" >"$dir/followed"; }
+    check "metrics are followed into TensorBoard" follow "$log" --tensorboard "$dir/board" --once
+    check "... every norm" sh -c '[ "$(grep -c "^train/norm " "$1")" -eq 100 ]' sh "$dir/followed"
+    check "... and the validation loss, at its step" grep -qx 'val/loss 2.5 99' "$dir/followed"
+    check "... to the end" grep -qx closed "$dir/followed"
+    refuses 1 "no such file" "a run that is not there is named" python3 dev/follow_metrics.py "$dir/nowhere" --tensorboard "$dir/board"
+else
+    skip "python3 is not installed: dev/follow_metrics.py"
+fi
 
 # ---- dev/setup.sh, on a machine that has only what stands in $dir/bin
 mkdir "$dir/bin"

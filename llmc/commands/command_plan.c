@@ -1,9 +1,21 @@
 /* command_plan.c: `train_gpt2 plan`: prints what one update will see, here or in a world of --ranks, and
- * trains nothing. It takes train's options. */
+ * trains nothing; or, for plots, the learning rates of the run. It takes train's options. */
 #include "../base/error.h"
 #include "../train/startup_table.h"
 #include "../train/trainer.h"
 #include "commands.h"
+
+#include <stdio.h>
+
+/* "step rate" of `points` steps, evenly spread over those that are executed; each step once. */
+static void print_rates(const Plan *plan, int64_t points) {
+    int64_t last = plan->steps - 1, gaps = points > 1 ? points - 1 : 1;
+    for (int64_t i = 0, before = -1; i < points; i++) {
+        int64_t step = (int64_t)((double)last * (double)i / (double)gaps + 0.5);
+        if (step != before) printf("%lld %.9g\n", (long long)step, schedule_rate(&plan->schedule, step));
+        before = step;
+    }
+}
 
 int command_plan(int argc, char **argv) {
     Trainer t = {.world = world_open(&argc, &argv)};
@@ -13,7 +25,10 @@ int command_plan(int argc, char **argv) {
         t.world = (World){.size = (int)s->ranks, .local_size = (int)s->ranks, .launcher = "--ranks"};
     Dataset data = trainer_prepare(&t);
     t.settings.total_batch = t.plan.sequences * t.plan.T; // --micro-steps may have decided
-    if (t.world.rank == 0) startup_table_print(&t.plan, s, &t.world, &data, &t.sequences);
+    if (t.world.rank == 0 && s->rates)
+        print_rates(&t.plan, s->rates);
+    else if (t.world.rank == 0)
+        startup_table_print(&t.plan, s, &t.world, &data, &t.sequences);
     examples_close(t.examples);
     weights_close(t.start);
     dataset_close(&data);

@@ -67,6 +67,7 @@ typedef struct {
     int64_t top_k; // 0: off
     // plan
     int64_t ranks, micro_steps; // 0: as it is
+    int64_t rates;              // points of the learning rate to print; 0: the whole table
 
     uint64_t given; // which options the user set: bit i for row i of the table
 } Settings;

@@ -120,6 +120,8 @@ const Option option_table[] = {
      "ask about a run on so many ranks"},
     {"micro-steps", "K", "Plan", OPTION_INTEGER, FIELD(micro_steps), COUNT, NULL, NULL,
      "instead of --total-batch: ask about updates of so many micro-batches on every rank"},
+    {"rates", "N", "Plan", OPTION_INTEGER, FIELD(rates), COUNT, NULL, NULL,
+     "instead of the table, print the learning rate of N steps from the first to the last, for dev/plot"},
 };
 const int option_count = sizeof option_table / sizeof *option_table;
 static const char usage[] =
