@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define NO_RANK UINT32_MAX
+enum { POSITION_BITS = 6 }; // of BPE_SHORT positions
 
 typedef struct {
     uint64_t pair; // left << 32 | right
@@ -18,6 +19,7 @@ typedef struct {
 
 struct Bpe {
     int32_t byte_ids[256];
+    uint32_t *byte_ranks; // (256, 256): the rank of two bytes
     Slot *slots; // (mask + 1), a power of two, at most half of them in use
     uint64_t mask;
 };
@@ -53,11 +55,15 @@ Bpe *bpe_new(const int32_t byte_ids[256], const Merge *merges, int count) {
         if (slot->rank != NO_RANK) continue; // of a merge given twice the first counts
         *slot = (Slot){pair_of(merges[i].left, merges[i].right), (uint32_t)i, merges[i].id};
     }
+    bpe->byte_ranks = memory_new(256 * 256, sizeof *bpe->byte_ranks, "the merges of a tokenizer");
+    for (int a = 0; a < 256; a++)
+        for (int b = 0; b < 256; b++) bpe->byte_ranks[a * 256 + b] = find(bpe, byte_ids[a], byte_ids[b])->rank;
     return bpe;
 }
 
 void bpe_free(Bpe *bpe) {
     if (!bpe) return;
+    free(bpe->byte_ranks);
     free(bpe->slots);
     free(bpe);
 }
@@ -65,30 +71,48 @@ void bpe_free(Bpe *bpe) {
 // ---------------------------------------------------------------------------------------------
 // Short words
 
-void bpe_encode_short(const Bpe *bpe, const unsigned char *word, size_t bytes, TokenList *out) {
+/* The tokens of a short word stay where their first bytes were. */
+typedef struct {
     int32_t ids[BPE_SHORT];
-    uint32_t ranks[BPE_SHORT]; // of the pair of ids i and i+1
-    size_t n = bytes;
-    for (size_t i = 0; i < n; i++) ids[i] = bpe->byte_ids[word[i]];
-    for (size_t i = 0; i + 1 < n; i++) ranks[i] = find(bpe, ids[i], ids[i + 1])->rank;
-    for (;;) {
-        size_t best = 0;
-        uint32_t least = NO_RANK;
-        for (size_t i = 0; i + 1 < n; i++)
-            if (ranks[i] < least) least = ranks[i], best = i;
-        if (least == NO_RANK) break;
-        ids[best] = find(bpe, ids[best], ids[best + 1])->id;
-        n--;
-        memmove(ids + best + 1, ids + best + 2, (n - best - 1) * sizeof *ids);
-        if (best + 1 < n) {
-            memmove(ranks + best + 1, ranks + best + 2, (n - best - 2) * sizeof *ranks);
-            ranks[best] = find(bpe, ids[best], ids[best + 1])->rank;
-        }
-        if (best > 0) ranks[best - 1] = find(bpe, ids[best - 1], ids[best])->rank;
+    uint32_t keys[BPE_SHORT];                            // of the pair that begins here: rank << 6 | position; NO_RANK: none
+    unsigned char next[BPE_SHORT + 1], last[BPE_SHORT + 1]; // the neighbours' positions; last[0] is unused
+} ShortWord;
+
+/* The pair to merge next, or NO_RANK. Always all 64: compilers make a few vector instructions of that. */
+static uint32_t least_key(const ShortWord *w) {
+    uint32_t least = NO_RANK;
+    for (int i = 0; i < BPE_SHORT; i++) least = w->keys[i] < least ? w->keys[i] : least;
+    return least;
+}
+
+static void set_key(const Bpe *bpe, ShortWord *w, size_t at, size_t next, size_t end) {
+    uint32_t rank = next < end ? find(bpe, w->ids[at], w->ids[next])->rank : NO_RANK;
+    w->keys[at] = rank == NO_RANK ? NO_RANK : rank << POSITION_BITS | (uint32_t)at;
+}
+
+void bpe_encode_short(const Bpe *bpe, const unsigned char *word, size_t bytes, TokenList *out) {
+    ShortWord w;
+    memset(w.keys, 0xff, sizeof w.keys);
+    for (size_t i = 0; i < bytes; i++) {
+        w.ids[i] = bpe->byte_ids[word[i]];
+        w.next[i] = (unsigned char)(i + 1);
+        w.last[i + 1] = (unsigned char)i;
     }
-    token_list_reserve(out, n);
-    memcpy(out->ids + out->count, ids, n * sizeof *ids);
-    out->count += n;
+    for (size_t i = 0; i + 1 < bytes; i++) {
+        uint32_t rank = bpe->byte_ranks[word[i] * 256 + word[i + 1]];
+        w.keys[i] = rank == NO_RANK ? NO_RANK : rank << POSITION_BITS | (uint32_t)i;
+    }
+    for (uint32_t key; (key = least_key(&w)) != NO_RANK;) {
+        size_t at = key % BPE_SHORT, gone = w.next[at], next = w.next[gone];
+        w.ids[at] = find(bpe, w.ids[at], w.ids[gone])->id;
+        w.keys[gone] = NO_RANK;
+        w.next[at] = (unsigned char)next;
+        w.last[next] = (unsigned char)at;
+        set_key(bpe, &w, at, next, bytes);
+        if (at > 0) set_key(bpe, &w, w.last[at], at, bytes);
+    }
+    token_list_reserve(out, bytes);
+    for (size_t i = 0; i < bytes; i = w.next[i]) out->ids[out->count++] = w.ids[i];
 }
 
 // ---------------------------------------------------------------------------------------------

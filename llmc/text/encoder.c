@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTRY_WORD = 31, ENTRY_IDS = 7, ENTRIES = 1 << 15, WINDOW = 31 };
+enum { ENTRY_WORD = 31, ENTRY_IDS = 7, ENTRIES = 1 << 15, WINDOW = 28 };
 
 typedef struct {
     unsigned char word[ENTRY_WORD]; // filled up with zeros
