@@ -74,7 +74,7 @@ void bpe_free(Bpe *bpe) {
 /* The tokens of a short word stay where their first bytes were. */
 typedef struct {
     int32_t ids[BPE_SHORT];
-    uint32_t keys[BPE_SHORT];                            // of the pair that begins here: rank << 6 | position; NO_RANK: none
+    uint32_t keys[BPE_SHORT]; // of the pair that begins here: rank << 6 | position; NO_RANK: none
     unsigned char next[BPE_SHORT + 1], last[BPE_SHORT + 1]; // the neighbours' positions; last[0] is unused
 } ShortWord;
 
