@@ -114,7 +114,7 @@ $(BUILD)/real_%_double: $(BUILD)/test_double/real_%.o $(shared) $(call cpu,doubl
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 gpt2_parts = $(patsubst %,$(BUILD)/test_$(1)/%.o,expect tiny gpt2_operations gpt2_model $(2) \
-             gpt2_update chapter27_adamw chapter27_mlp chapter27_batches gpt2_main)
+             gpt2_update chapter27_adamw chapter27_mlp chapter27_batches gpt2_main) $(oracle)
 gpt2_double = $(call gpt2_parts,double,gpt2_differences gpt2_program)
 $(BUILD)/test_gpt2_float: $(call gpt2_parts,float) $(shared) $(call cpu,float)
 $(BUILD)/test_gpt2_plain_float: $(call gpt2_parts,float) $(shared) $(call plain,float)

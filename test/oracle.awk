@@ -1,7 +1,7 @@
 # oracle.awk: makes the two headers by which llmc/plain/ fits into one program with another implementation of
 # llmc/ops.h (see oracle.h). It reads ops.h, where a declaration begins in the first column, and prints
 #   -v names=1   #define linear_forward plain_linear_forward ...   put before each file of llmc/plain/
-#   otherwise    void plain_linear_forward(double *out, ...); ...  for the tests, with the types of double
+#   -v names=0  void plain_linear_forward(double *out, ...); ...  for the tests, with the types of double
 /^(void|int|int64_t|size_t|double|const char) .*\(/ { declaration = 1 }
 declaration {
     sub(/ *\/\/.*/, "")

@@ -1,14 +1,12 @@
-/* real_attention.c: attention against the formula of Vaswani et al. 2017 written out in double, and
- * what else its interface promises: nothing of the future, of other heads or of other rows is seen,
- * and neither threads nor the batch change a bit. */
-#include "test.h"
+/* real_attention.c: attention against the plain loops, and what else its interface promises: nothing of
+ * the future, of other heads or of other sequences is seen, and neither threads nor the batch change a
+ * bit. */
+#include "real_data.h"
 
 #include "../llmc/base/rng.h"
-#include "../llmc/cpu/cpu.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
 static const bool is_float = sizeof(real) == 4;
-static const real SENTINEL = (real)-1234.5;
 
 /* A problem: its inputs, and room for its results with a sentinel after each. */
 typedef struct {
@@ -58,96 +56,50 @@ static void run_both(Case *c) {
     attention_backward(c->dqkv, c->dout, c->out, c->lse, c->qkv, c->B, c->T, c->C, c->NH);
 }
 
-/* ---- the oracle: one head of one row, from the definition, all in double --------------------- */
+/* ---- the same with the plain loops --------------------------------------------------------------- */
+
+/* A case's arrays in double; the results are those of the plain loops. */
 typedef struct {
-    const real *q, *k, *v; // of token 0; the next token's are `stride` further
-    size_t stride;
-    int T, hs;
-} View;
+    double *qkv, *dout, *out, *lse, *dqkv;
+} Plain;
 
-static View view(const Case *c, int b, int h) {
-    const real *q = c->qkv + (size_t)b * c->T * 3 * c->C + h * c->hs;
-    return (View){q, q + c->C, q + 2 * c->C, 3 * (size_t)c->C, c->T, c->hs};
+static Plain plain_of(const Case *c) {
+    Plain p = {doubles(c->qkv, 3 * outs(c)), doubles(c->dout, outs(c)), doubles(c->out, outs(c)),
+               doubles(c->lse, lses(c)), doubles(c->dqkv, 3 * outs(c))};
+    plain_attention_forward(p.out, p.lse, p.qkv, c->B, c->T, c->C, c->NH);
+    plain_attention_backward(p.dqkv, p.dout, p.out, p.lse, p.qkv, c->B, c->T, c->C, c->NH);
+    return p;
 }
 
-static double inner(const real *a, const real *b, int n) {
-    double sum = 0;
-    for (int i = 0; i < n; i++) sum += (double)a[i] * b[i];
-    return sum;
+static void plain_free(Plain *p) {
+    free(p->qkv), free(p->dout), free(p->out), free(p->lse), free(p->dqkv);
 }
 
-/* p[0..t] = softmax of q_t's scores; returns their log-sum-exp. */
-static double oracle_weights(double *p, const View *x, int t) {
-    double max = -INFINITY, total = 0;
-    for (int s = 0; s <= t; s++) {
-        p[s] = inner(x->q + t * x->stride, x->k + s * x->stride, x->hs) / sqrt(x->hs);
-        max = fmax(max, p[s]);
-    }
-    for (int s = 0; s <= t; s++) total += p[s] = exp(p[s] - max);
-    for (int s = 0; s <= t; s++) p[s] /= total;
-    return max + log(total);
-}
-
-/* d (T,3,hs): gradients of q, k, v, by the chain rule through the definition. dout: of token 0. */
-static void oracle_backward(double *d, const View *x, const real *dout, size_t dout_stride) {
-    int hs = x->hs;
-    double *p = calloc((size_t)x->T, sizeof *p), *dp = calloc((size_t)x->T, sizeof *dp);
-    memset(d, 0, (size_t)x->T * 3 * hs * sizeof *d);
-    for (int t = 0; t < x->T; t++) {
-        const real *g = dout + t * dout_stride;
-        double mean = 0;
-        oracle_weights(p, x, t);
-        for (int s = 0; s <= t; s++) mean += p[s] * (dp[s] = inner(g, x->v + s * x->stride, hs));
-        for (int s = 0; s <= t; s++)
-            for (int i = 0; i < hs; i++) {
-                double dx = p[s] * (dp[s] - mean) / sqrt(hs);
-                d[(t * 3 + 0) * hs + i] += dx * x->k[s * x->stride + i];
-                d[(s * 3 + 1) * hs + i] += dx * x->q[t * x->stride + i];
-                d[(s * 3 + 2) * hs + i] += p[s] * g[i];
-            }
-    }
-    free(p), free(dp);
+/* The loss whose gradient dout is: the sum of dout * out. */
+static double loss_of(const Case *c) {
+    Plain p = plain_of(c);
+    double loss = 0;
+    for (size_t i = 0; i < outs(c); i++) loss += p.dout[i] * p.out[i];
+    plain_free(&p);
+    return loss;
 }
 
 static void check_forward(const Case *c, double tolerance) {
-    double *p = calloc((size_t)c->T, sizeof *p);
-    for (int task = 0; task < c->B * c->NH; task++) {
-        int b = task / c->NH, h = task % c->NH;
-        View x = view(c, b, h);
-        for (int t = 0; t < c->T; t++) {
-            double lse = oracle_weights(p, &x, t);
-            CHECK_NEAR(c->lse[(size_t)task * c->T + t], lse, tolerance * (1 + fabs(lse)));
-            for (int i = 0; i < c->hs; i++) {
-                double want = 0;
-                for (int s = 0; s <= t; s++) want += p[s] * x.v[s * x.stride + i];
-                CHECK_NEAR(c->out[((size_t)b * c->T + t) * c->C + h * c->hs + i], want, tolerance);
-            }
-        }
-    }
+    Plain p = plain_of(c);
+    check_near("lse", c->lse, p.lse, lses(c), tolerance);
+    check_near("out", c->out, p.out, outs(c), tolerance / 2);
     CHECK(c->out[outs(c)] == SENTINEL && c->lse[lses(c)] == SENTINEL);
-    free(p);
+    plain_free(&p);
 }
 
 static void check_backward(const Case *c, double tolerance) {
-    double *d = calloc((size_t)c->T * 3 * c->hs, sizeof *d);
-    for (int task = 0; task < c->B * c->NH; task++) {
-        int b = task / c->NH, h = task % c->NH;
-        View x = view(c, b, h);
-        size_t row = (size_t)b * c->T * c->C + h * c->hs;
-        oracle_backward(d, &x, c->dout + row, (size_t)c->C);
-        const real *got = c->dqkv + (size_t)b * c->T * 3 * c->C + h * c->hs;
-        for (int t = 0; t < c->T; t++)
-            for (int part = 0; part < 3; part++)
-                for (int i = 0; i < c->hs; i++) {
-                    double want = d[(t * 3 + part) * c->hs + i];
-                    CHECK_NEAR(got[(size_t)(t * 3 + part) * c->C + i], want, tolerance * 8);
-                }
-    }
+    Plain p = plain_of(c);
+    check_near("dqkv", c->dqkv, p.dqkv, 3 * outs(c), tolerance * 4);
     CHECK(c->dqkv[3 * outs(c)] == SENTINEL);
-    free(d);
+    plain_free(&p);
 }
 
-TEST(shapes, "forward and backward agree with the definition, whatever the length and head size") {
+TEST(shapes, "forward and backward agree with the plain loops, whatever the length and head size") {
     const int lengths[] = {1, 2, 3, 7, 17, 64, 65, 96, 97, 200}, sizes[] = {1, 4, 16, 24, 64, 128};
     for (int i = 0; i < LENGTH(lengths); i++)
         for (int j = 0; j < LENGTH(sizes); j++) {
@@ -169,23 +121,15 @@ TEST(panels, "a row longer than several panels of keys is summed over all of the
     case_free(&c);
 }
 
-TEST(differences, "the gradient is the slope of the definition's loss, by central differences") {
+TEST(differences, "the gradient is the slope of the loss, by central differences") {
     Case c = case_new(1, 5, 2, 3, 1);
     run_both(&c);
-    double p[5], loss[2];
+    double loss[2];
     for (size_t at = 0; at < 3 * outs(&c); at++) {
         const real kept = c.qkv[at], h = is_float ? (real)0x1p-8 : (real)0x1p-17;
         for (int side = 0; side < 2; side++) {
             c.qkv[at] = side ? kept + h : kept - h;
-            loss[side] = 0;
-            for (int n = 0; n < c.NH * c.T; n++) {
-                View x = view(&c, 0, n / c.T);
-                int t = n % c.T;
-                oracle_weights(p, &x, t);
-                for (int s = 0; s <= t; s++)
-                    loss[side] +=
-                        p[s] * inner(c.dout + t * c.C + n / c.T * c.hs, x.v + s * x.stride, c.hs);
-            }
+            loss[side] = loss_of(&c);
         }
         c.qkv[at] = kept;
         double slope = (loss[1] - loss[0]) / (2 * (double)h);

@@ -1,21 +1,8 @@
-/* real_embedding.c: embeddings and their gradient against plain loops in double. */
-#include "test.h"
+/* real_embedding.c: embeddings and their gradient against the plain loops. */
+#include "real_data.h"
 
 #include "../llmc/base/memory.h"
 #include "../llmc/base/rng.h"
-#include "../llmc/cpu/cpu.h"
-
-static const double ULP = sizeof(real) == 4 ? 0x1p-23 : 0x1p-52; // of 1
-
-static real *normals(size_t n, uint64_t seed) {
-    real *x = memory_new(n + 1, sizeof *x, "test data");
-    for (size_t i = 0; i < n; i++) {
-        double z[2];
-        rng_normal_pair(z, seed, i, 0);
-        x[i] = (real)z[0];
-    }
-    return x;
-}
 
 typedef struct {
     int B, T, C, seq_len, first;
@@ -35,39 +22,26 @@ TEST(forward,
      "each output is its token's row plus its position's, also from a later first position") {
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         Shape h = shapes[s];
-        int N = h.B * h.T;
-        real *wte = normals((size_t)V * h.C, 1), *wpe = normals((size_t)h.seq_len * h.C, 2);
-        real *out = normals((size_t)N * h.C, 3);
-        Id *ids = ids_for(N);
-        embedding_forward(out, ids, wte, wpe, h.B, h.T, h.C, h.first);
-        for (int n = 0; n < N; n++)
-            for (int c = 0; c < h.C; c++) {
-                double want =
-                    (double)wte[ids[n] * h.C + c] + (double)wpe[(h.first + n % h.T) * h.C + c];
-                CHECK_NEAR(out[n * h.C + c], want, 8 * ULP);
-            }
-        free(wte), free(wpe), free(out), free(ids);
+        Data wte = data_new(V * h.C, 1), wpe = data_new(h.seq_len * h.C, 2);
+        Data out = data_result(h.B * h.T * h.C);
+        Id *ids = ids_for(h.B * h.T);
+        embedding_forward(out.at, ids, wte.at, wpe.at, h.B, h.T, h.C, h.first);
+        plain_embedding_forward(out.want, ids, wte.want, wpe.want, h.B, h.T, h.C, h.first);
+        data_check("out", &out, REAL_EPSILON);
+        data_free(&wte), data_free(&wpe), data_free(&out), free(ids);
     }
 }
 
 static void check_backward(Shape h, bool accumulate) {
-    int N = h.B * h.T;
-    real *dout = normals((size_t)N * h.C, 1);
-    real *dwte = normals((size_t)V * h.C, 2), *dwpe = normals((size_t)h.seq_len * h.C, 3);
-    Id *ids = ids_for(N);
-    double *token = memory_new((size_t)V * h.C, sizeof *token, "oracle");
-    double *position = memory_new((size_t)h.seq_len * h.C, sizeof *position, "oracle");
-    for (int i = 0; i < V * h.C; i++) token[i] = dwte[i]; // always added to
-    for (int i = 0; i < h.seq_len * h.C && accumulate; i++) position[i] = dwpe[i];
-    for (int n = 0; n < N; n++)
-        for (int c = 0; c < h.C; c++) {
-            token[ids[n] * h.C + c] += dout[n * h.C + c];
-            position[n % h.T * h.C + c] += dout[n * h.C + c];
-        }
-    embedding_backward(dwte, dwpe, dout, ids, h.B, h.T, h.C, h.seq_len, accumulate);
-    for (int i = 0; i < V * h.C; i++) CHECK_NEAR(dwte[i], token[i], 64 * ULP);
-    for (int i = 0; i < h.seq_len * h.C; i++) CHECK_NEAR(dwpe[i], position[i], 32 * ULP);
-    free(dout), free(dwte), free(dwpe), free(ids), free(token), free(position);
+    Data dout = data_new(h.B * h.T * h.C, 1), dwte = data_new(V * h.C, 2);
+    Data dwpe = accumulate ? data_new(h.seq_len * h.C, 3) : data_result(h.seq_len * h.C);
+    Id *ids = ids_for(h.B * h.T);
+    embedding_backward(dwte.at, dwpe.at, dout.at, ids, h.B, h.T, h.C, h.seq_len, accumulate);
+    plain_embedding_backward(dwte.want, dwpe.want, dout.want, ids, h.B, h.T, h.C, h.seq_len,
+                             accumulate);
+    data_check("dwte", &dwte, 8 * REAL_EPSILON);
+    data_check("dwpe", &dwpe, 8 * REAL_EPSILON);
+    data_free(&dout), data_free(&dwte), data_free(&dwpe), free(ids);
 }
 
 TEST(backward_writes, "gradients by token and position; positions that were not used become 0") {
@@ -83,16 +57,18 @@ TEST(backward_adds, "with accumulate both gradients are added") {
 
 TEST(backward_threads, "one thread and three give the same bits") {
 #ifdef _OPENMP
-    enum { B = 3, T = 16, C = 200, N = B * T };
-    real *dout = normals(N * C, 1), *got[2];
-    Id *ids = ids_for(N);
+    enum { B = 3, T = 16, C = 200 };
+    Data dout = data_new(B * T * C, 1), dwte[2], dwpe[2];
+    Id *ids = ids_for(B * T);
     for (int k = 0; k < 2; k++) {
-        got[k] = memory_new((V + T) * C, sizeof(real), "gradients");
+        dwte[k] = data_new(V * C, 2), dwpe[k] = data_result(T * C);
         omp_set_num_threads(k ? 3 : 1);
-        embedding_backward(got[k], got[k] + V * C, dout, ids, B, T, C, T, false);
+        embedding_backward(dwte[k].at, dwpe[k].at, dout.at, ids, B, T, C, T, false);
     }
-    CHECK(memcmp(got[0], got[1], (V + T) * C * sizeof(real)) == 0);
-    free(dout), free(ids), free(got[0]), free(got[1]);
+    CHECK(memcmp(dwte[0].at, dwte[1].at, V * C * sizeof(real)) == 0);
+    CHECK(memcmp(dwpe[0].at, dwpe[1].at, T * C * sizeof(real)) == 0);
+    for (int k = 0; k < 2; k++) data_free(&dwte[k]), data_free(&dwpe[k]);
+    data_free(&dout), free(ids);
 #else
     SKIP("built without OpenMP");
 #endif

@@ -1,12 +1,10 @@
-/* real_layernorm.c: LayerNorm and its gradient against the definition in double. */
-#include "test.h"
+/* real_layernorm.c: LayerNorm and its gradient against the plain loops. */
+#include "real_data.h"
 
 #include "../llmc/base/rng.h"
-#include "../llmc/cpu/cpu.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
 static const bool is_float = sizeof(real) == 4;
-static const real SENTINEL = (real)-1234.5;
 
 typedef struct {
     int N, C;
@@ -58,61 +56,62 @@ static void check_sentinels(const Case *c) {
     CHECK(c->dw[c->C] == SENTINEL && c->db[c->C] == SENTINEL);
 }
 
-/* ---- the oracle, in double; its statistics in more, where there is more ------------------------- */
-static void statistics(double *mean, double *rstd, const real *x, int C) {
-    long double sum = 0, square = 0;
-    for (int i = 0; i < C; i++) sum += x[i];
-    for (int i = 0; i < C; i++) square += (x[i] - sum / C) * (x[i] - sum / C);
-    *mean = (double)(sum / C);
-    *rstd = (double)(1 / sqrtl(square / C + 1e-5L));
+/* ---- the same with the plain loops --------------------------------------------------------------- */
+
+/* A case's arrays in double; the results are those of the plain loops. */
+typedef struct {
+    double *x, *w, *b, *dout, *dresidual, *out, *mean, *rstd, *dx, *dw, *db;
+} Plain;
+
+static Plain plain_of(const Case *c) {
+    size_t n = (size_t)c->N * c->C, N = (size_t)c->N, C = (size_t)c->C;
+    Plain p = {doubles(c->x, n),    doubles(c->w, C),         doubles(c->b, C),
+               doubles(c->dout, n), doubles(c->dresidual, n), doubles(c->out, n),
+               doubles(c->mean, N), doubles(c->rstd, N),      doubles(c->dx, n),
+               doubles(c->dw, C),   doubles(c->db, C)};
+    plain_layernorm_forward(p.out, p.mean, p.rstd, p.x, p.w, p.b, c->N, c->C);
+    plain_layernorm_backward(p.dx, p.dw, p.db, p.dout, p.dresidual, p.x, p.mean, p.rstd, p.w, c->N,
+                             c->C, false);
+    return p;
 }
 
-/* The loss whose gradient dout is: the sum of dout * out over one row. */
-static double row_loss(const real *x, const real *w, const real *b, const real *dout, int C) {
-    double mean, rstd, loss = 0;
-    statistics(&mean, &rstd, x, C);
-    for (int i = 0; i < C; i++) loss += dout[i] * ((x[i] - mean) * rstd * w[i] + b[i]);
+static void plain_free(Plain *p) {
+    free(p->x), free(p->w), free(p->b), free(p->dout), free(p->dresidual), free(p->out);
+    free(p->mean), free(p->rstd), free(p->dx), free(p->dw), free(p->db);
+}
+
+/* The loss whose gradient dout is: the sum of dout * out. */
+static double loss_of(const Case *c) {
+    Plain p = plain_of(c);
+    double loss = 0;
+    for (int i = 0; i < c->N * c->C; i++) loss += p.dout[i] * p.out[i];
+    plain_free(&p);
     return loss;
 }
 
 static void check_forward(const Case *c, double tolerance) {
+    Plain p = plain_of(c);
+    check_near("mean", c->mean, p.mean, (size_t)c->N, tolerance);
     for (int n = 0; n < c->N; n++) {
-        const real *x = c->x + (size_t)n * c->C;
-        double mean, rstd;
-        statistics(&mean, &rstd, x, c->C);
-        CHECK_NEAR(c->mean[n], mean, tolerance * (1 + fabs(mean)));
-        CHECK_NEAR(c->rstd[n] / rstd, 1, tolerance);
-        for (int i = 0; i < c->C; i++)
-            CHECK_NEAR(c->out[(size_t)n * c->C + i], (x[i] - mean) * rstd * c->w[i] + c->b[i],
-                       tolerance * (4 + rstd));
+        size_t row = (size_t)n * c->C;
+        CHECK_NEAR(c->rstd[n] / p.rstd[n], 1, tolerance);
+        check_near("out", c->out + row, p.out + row, (size_t)c->C, tolerance * (2 + p.rstd[n]));
     }
+    plain_free(&p);
 }
 
 static void check_backward(const Case *c, double tolerance) {
-    double *dw = calloc((size_t)c->C, sizeof *dw), *db = calloc((size_t)c->C, sizeof *db);
+    Plain p = plain_of(c);
     for (int n = 0; n < c->N; n++) {
-        size_t at = (size_t)n * c->C;
-        double mean, rstd, sum = 0, cross = 0;
-        statistics(&mean, &rstd, c->x + at, c->C);
-        for (int i = 0; i < c->C; i++) {
-            double z = (c->x[at + i] - mean) * rstd, g = c->dout[at + i];
-            dw[i] += g * z, db[i] += g;
-            sum += g * c->w[i], cross += g * c->w[i] * z;
-        }
-        for (int i = 0; i < c->C; i++) {
-            double z = (c->x[at + i] - mean) * rstd, dz = c->dout[at + i] * c->w[i];
-            double want = c->dresidual[at + i] + rstd * (dz - sum / c->C - z * cross / c->C);
-            CHECK_NEAR(c->dx[at + i], want, tolerance * (1 + rstd));
-        }
+        size_t row = (size_t)n * c->C;
+        check_near("dx", c->dx + row, p.dx + row, (size_t)c->C, tolerance * (1 + p.rstd[n]) / 2);
     }
-    for (int i = 0; i < c->C; i++) {
-        CHECK_NEAR(c->dw[i], dw[i], tolerance * (1 + sqrt(c->N)));
-        CHECK_NEAR(c->db[i], db[i], tolerance * (1 + sqrt(c->N)));
-    }
-    free(dw), free(db);
+    check_near("dw", c->dw, p.dw, (size_t)c->C, tolerance * (1 + sqrt(c->N)) / 2);
+    check_near("db", c->db, p.db, (size_t)c->C, tolerance * (1 + sqrt(c->N)) / 2);
+    plain_free(&p);
 }
 
-TEST(shapes, "forward and backward agree with the definition, whatever the rows and channels") {
+TEST(shapes, "forward and backward agree with the plain loops, whatever the rows and channels") {
     const int rows[] = {1, 2, 31, 32, 33, 100}, channels[] = {1, 2, 7, 16, 17, 48, 127, 768};
     for (int i = 0; i < LENGTH(rows); i++)
         for (int j = 0; j < LENGTH(channels); j++) {
@@ -126,7 +125,7 @@ TEST(shapes, "forward and backward agree with the definition, whatever the rows 
         }
 }
 
-TEST(differences, "dx is the slope of the definition's loss, by central differences") {
+TEST(differences, "dx is the slope of the loss, by central differences") {
     Case c = case_new(2, 9, 0, 1);
     memset(c.dresidual, 0, sizeof(real) * 18);
     run_both(&c);
@@ -136,7 +135,7 @@ TEST(differences, "dx is the slope of the definition's loss, by central differen
         double loss[2];
         for (int side = 0; side < 2; side++) {
             c.x[i] = side ? kept + h : kept - h;
-            loss[side] = row_loss(c.x + i / 9 * 9, c.w, c.b, c.dout + i / 9 * 9, 9);
+            loss[side] = loss_of(&c);
         }
         c.x[i] = kept;
         double slope = (loss[1] - loss[0]) / (2 * (double)h);

@@ -1,7 +1,6 @@
-/* real_linear.c: the linear layers against plain loops in double, in float and in double, at sizes
+/* real_linear.c: the linear layers, in float and in double, against the plain loops, at sizes
  * around every block of llmc/cpu/gemm.c: tiles of 4 and 8 rows, vectors of 2 to 16 columns, panels
  * of up to 48, depth 256 and 1024, 512 rows. */
-#include "../llmc/cpu/cpu.h"
 #include "real_data.h"
 #include "test.h"
 
@@ -22,48 +21,25 @@ static Shape shape(int i) {
     return (Shape){sizes[i % SIZES], sizes[i / SIZES % SIZES], sizes[i / SIZES / SIZES]};
 }
 
-static double gelu(double x) {
-    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-}
+/* What rounding may make of a sum of `terms` products of numbers below 1, which are 1/4 on average. */
+static double rounding(int terms) { return 2 * REAL_EPSILON * (terms + 4); }
 
-static double gelu_slope(double x) {
-    double t = tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
-    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
-}
-
-/* A sum in double, with the sum of magnitudes that its rounding error is measured by. */
-typedef struct {
-    double value, size;
-} Sum;
-
-static Sum plus(Sum sum, double term) { return (Sum){sum.value + term, sum.size + fabs(term)}; }
-
-static Sum dot(const real *a, int a_step, const real *b, int b_step, int count) {
-    Sum sum = {0, 0};
-    for (int i = 0; i < count; i++) sum = plus(sum, (double)a[i * a_step] * (double)b[i * b_step]);
-    return sum;
-}
-
-static void check_sum(const char *what, Shape s, int i, real got, Sum want) {
-    double tolerance = 8 * REAL_EPSILON * want.size, error = fabs((double)got - want.value);
-    CHECK(error <= tolerance, "%s, N %d, K %d, O %d, element %d: got %.9g, wanted %.9g", what, s.N,
-          s.K, s.O, i, (double)got, want.value);
+static void check(const char *what, Shape s, const Data *data, double tolerance) {
+    int failures = test_failures;
+    data_check(what, data, tolerance);
+    if (test_failures > failures) printf("  (N %d, K %d, O %d)\n", s.N, s.K, s.O);
 }
 
 static void check_forward(Shape s, bool with_bias, bool with_residual, bool in_place) {
     Data x = data_new(s.N * s.K, 1), w = data_new(s.O * s.K, 2), bias = data_new(s.O, 3);
-    Data residual = data_new(s.N * s.O, 4), out = data_new(s.N * s.O, 4);
-    linear_forward(out.at, x.at, w.at, with_bias ? bias.at : NULL,
-                   !with_residual ? NULL
-                   : in_place     ? out.at
-                                  : residual.at,
+    Data residual = data_new(s.N * s.O, 4);
+    Data out = in_place ? data_new(s.N * s.O, 4) : data_result(s.N * s.O);
+    Data *added = in_place ? &out : &residual;
+    linear_forward(out.at, x.at, w.at, with_bias ? bias.at : NULL, with_residual ? added->at : NULL,
                    s.N, s.K, s.O);
-    for (int i = 0; i < s.N * s.O; i++) {
-        Sum want = dot(x.at + i / s.O * s.K, 1, w.at + i % s.O * s.K, 1, s.K);
-        if (with_bias) want = plus(want, (double)bias.at[i % s.O]);
-        if (with_residual) want = plus(want, (double)residual.at[i]);
-        check_sum("forward", s, i, out.at[i], want);
-    }
+    plain_linear_forward(out.want, x.want, w.want, with_bias ? bias.want : NULL,
+                         with_residual ? added->want : NULL, s.N, s.K, s.O);
+    check("out", s, &out, rounding(s.K));
     data_free(&x), data_free(&w), data_free(&bias), data_free(&residual), data_free(&out);
 }
 
@@ -87,27 +63,26 @@ TEST(gelu_forward, "pre = x w.T + bias, out = gelu(pre)") {
     for (int i = 0; i < SHAPES; i++) {
         Shape s = shape(i);
         Data x = data_new(s.N * s.K, 1), w = data_new(s.O * s.K, 2), bias = data_new(s.O, 3);
-        Data pre = data_new(s.N * s.O, 4), out = data_new(s.N * s.O, 5);
+        Data pre = data_result(s.N * s.O), out = data_result(s.N * s.O);
         linear_gelu_forward(out.at, pre.at, x.at, w.at, bias.at, s.N, s.K, s.O);
-        for (int j = 0; j < s.N * s.O; j++) {
-            Sum want = dot(x.at + j / s.O * s.K, 1, w.at + j % s.O * s.K, 1, s.K);
-            check_sum("pre", s, j, pre.at[j], plus(want, (double)bias.at[j % s.O]));
-            double from = (double)pre.at[j];
-            CHECK_NEAR((double)out.at[j], gelu(from), 16 * REAL_EPSILON * fabs(from));
-        }
+        plain_linear_gelu_forward(out.want, pre.want, x.want, w.want, bias.want, s.N, s.K, s.O);
+        check("pre", s, &pre, rounding(s.K));
+        // GELU of the very same pre: a layer from one channel, of input 1, has it as its weights.
+        double one = 1, *same_pre = doubles(pre.at, (size_t)pre.count);
+        plain_linear_gelu_forward(out.want, pre.want, &one, same_pre, NULL, 1, 1, pre.count);
+        check("gelu(pre)", s, &out, 16 * REAL_EPSILON);
+        free(same_pre);
         data_free(&x), data_free(&w), data_free(&bias), data_free(&pre), data_free(&out);
     }
 }
 
 static void check_backward_input(Shape s, bool with_gelu) {
     Data dout = data_new(s.N * s.O, 1), w = data_new(s.O * s.K, 2), pre = data_new(s.N * s.K, 3);
-    Data dx = data_new(s.N * s.K, 4);
+    Data dx = data_result(s.N * s.K);
     linear_backward_input(dx.at, dout.at, w.at, with_gelu ? pre.at : NULL, s.N, s.K, s.O);
-    for (int i = 0; i < s.N * s.K; i++) {
-        Sum want = dot(dout.at + i / s.K * s.O, 1, w.at + i % s.K, s.K, s.O);
-        if (with_gelu) want.value *= gelu_slope((double)pre.at[i]), want.size *= 4;
-        check_sum("dx", s, i, dx.at[i], want);
-    }
+    plain_linear_backward_input(dx.want, dout.want, w.want, with_gelu ? pre.want : NULL, s.N, s.K,
+                                s.O);
+    check("dx", s, &dx, (with_gelu ? 2 : 1) * rounding(s.O));
     data_free(&dout), data_free(&w), data_free(&pre), data_free(&dx);
 }
 
@@ -119,23 +94,15 @@ TEST(backward_input, "dx = dout w, times gelu'(pre) where asked for") {
 
 static void check_backward_weight(Shape s, bool with_bias, bool accumulate) {
     Data dout = data_new(s.N * s.O, 1), x = data_new(s.N * s.K, 2);
-    Data dw = data_new(s.O * s.K, 3), before_w = data_new(s.O * s.K, 3);
-    Data dbias = data_new(s.O, 4), before_b = data_new(s.O, 4);
+    Data dw = accumulate ? data_new(s.O * s.K, 3) : data_result(s.O * s.K);
+    Data dbias = accumulate || !with_bias ? data_new(s.O, 4) : data_result(s.O);
     linear_backward_weight(dw.at, with_bias ? dbias.at : NULL, dout.at, x.at, s.N, s.K, s.O,
                            accumulate);
-    for (int i = 0; i < s.O * s.K; i++) {
-        Sum want = dot(dout.at + i / s.K, s.O, x.at + i % s.K, s.K, s.N);
-        if (accumulate) want = plus(want, (double)before_w.at[i]);
-        check_sum("dw", s, i, dw.at[i], want);
-    }
-    for (int i = 0; i < s.O; i++) {
-        Sum want = {0, 0};
-        for (int n = 0; with_bias && n < s.N; n++) want = plus(want, (double)dout.at[n * s.O + i]);
-        if (accumulate || !with_bias) want = plus(want, (double)before_b.at[i]);
-        check_sum("dbias", s, i, dbias.at[i], want);
-    }
-    data_free(&dout), data_free(&x), data_free(&dw), data_free(&before_w);
-    data_free(&dbias), data_free(&before_b);
+    plain_linear_backward_weight(dw.want, with_bias ? dbias.want : NULL, dout.want, x.want, s.N,
+                                 s.K, s.O, accumulate);
+    check("dw", s, &dw, rounding(s.N));
+    check("dbias", s, &dbias, 2 * rounding(s.N)); // terms of 1/2 on average
+    data_free(&dout), data_free(&x), data_free(&dw), data_free(&dbias);
 }
 
 TEST(backward_weight, "dw (+)= dout.T x and dbias (+)= column sums; NULL leaves dbias alone") {

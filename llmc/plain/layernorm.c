@@ -6,11 +6,12 @@
 
 #include <math.h>
 
-/* Numbers are taken relative to the row's first: a large mean then costs no digits. */
+/* The second loop is the average of x - mean: 0, but for the rounding of a large sum, which it mends. */
 static double row_mean(const real *x, int C) { // x (C)
-    double sum = 0;
-    for (int c = 0; c < C; c++) sum += (double)x[c] - (double)x[0];
-    return (double)x[0] + sum / C;
+    double sum = 0, rest = 0;
+    for (int c = 0; c < C; c++) sum += x[c];
+    for (int c = 0; c < C; c++) rest += x[c] - sum / C;
+    return sum / C + rest / C;
 }
 
 static double row_variance(const real *x, double mean, int C) { // x (C)
