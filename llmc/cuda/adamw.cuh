@@ -58,18 +58,18 @@ __global__ void square_sums_finish_kernel(double *sums, const double *partial,
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-/* AdamWScalars's scalars as the kernel uses them. */
+/* The scalars of AdamWScalars as the kernel uses them. */
 typedef struct {
     float grad_scale, beta2, rest1, rest2; // rest = 1 - beta
     float step_size;                       // lr / correction1
     float root_correction2, eps;
     float keep; // 1 - lr * lambda, for decayed spans
-} AdamWScalars;
+} KernelScalars;
 
 /* The formula of ops.h. Buffers are packed; master NULL: params are float and their own masters. */
 __global__ void __launch_bounds__(UPDATE_THREADS)
     adamw_kernel(Param *params, OptimizerState *master, OptimizerState *m, OptimizerState *v, const Grad *grads,
-                 const DeviceSpan *spans, int count, AdamWScalars s) {
+                 const DeviceSpan *spans, int count, KernelScalars s) {
     const DeviceSpan *span = span_of(spans, count, blockIdx.x);
     size_t first = (size_t)(blockIdx.x - span->first_chunk) * UPDATE_CHUNK;
     size_t end = min(span->count, first + UPDATE_CHUNK);
@@ -155,14 +155,14 @@ void gradient_square_sums(double *sums, const Grad *grads, const Span *spans, in
 void adamw_update(Param *params, OptimizerState *master, OptimizerState *m, OptimizerState *v, const Grad *grads,
                   const Span *spans, int count, const AdamWScalars *step) {
     update_table_set(spans, count);
-    AdamWScalars s = {(float)step->grad_scale,
-                      (float)step->beta2,
-                      (float)(1 - step->beta1),
-                      (float)(1 - step->beta2),
-                      (float)(step->learning_rate / step->correction1),
-                      (float)sqrt(step->correction2),
-                      (float)step->eps,
-                      (float)(1 - step->learning_rate * step->weight_decay)};
+    KernelScalars s = {(float)step->grad_scale,
+                       (float)step->beta2,
+                       (float)(1 - step->beta1),
+                       (float)(1 - step->beta2),
+                       (float)(step->learning_rate / step->correction1),
+                       (float)sqrt(step->correction2),
+                       (float)step->eps,
+                       (float)(1 - step->learning_rate * step->weight_decay)};
     LAUNCH(adamw_kernel, update_table.chunks, UPDATE_THREADS, 0, params, master, m, v, grads,
            update_table.spans, count, s);
 }
