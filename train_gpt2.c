@@ -347,6 +347,12 @@ static _Noreturn void refuse_command(const char *word) {
         if (distance <= limit) nearest = commands[i].name, limit = distance - 1;
     }
     if (nearest) fatal(EXIT_USAGE, "'%.80s' is no command; did you mean %s?", word, nearest);
+    size_t length = strlen(word);
+    if (length > 3 && strcmp(word + length - 3, ".py") == 0)
+        fatal(EXIT_USAGE,
+              "'%.80s': settings are not read from Python files; give them as options (n_layer is --layers, "
+              "max_iters --steps; --help lists all)",
+              word);
     fatal(EXIT_USAGE, "'%.80s' is no command; there are train, plan, sample, eval, verify and convert", word);
 }
 

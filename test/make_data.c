@@ -1,5 +1,7 @@
 /* make_data.c: writes the bytes of a file as tokens, in each of the formats that the program reads.
- *   make_data llmc|npy|npy4|raw INPUT OUTPUT */
+ *   make_data llmc|npy|npy4|raw|raw4|raw8|swapped INPUT OUTPUT
+ * and swapped, an llm.c shard of the other byte order, in one that it does not. */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,12 +36,17 @@ int main(int argc, char **argv) {
         put_npy_header(out, "<u2", count);
     } else if (strcmp(kind, "npy4") == 0) {
         put_npy_header(out, "<i4", count);
-    } else if (strcmp(kind, "raw") != 0) {
+    } else if (strcmp(kind, "swapped") == 0) {
+        uint32_t header[256] = {__builtin_bswap32(20240520), __builtin_bswap32(1), __builtin_bswap32((uint32_t)count)};
+        put(header, sizeof header, out);
+    } else if (strncmp(kind, "raw", 3) != 0) {
         return 2;
     }
-    size_t width = strcmp(kind, "npy4") == 0 ? 4 : 2;
+    bool swapped = strcmp(kind, "swapped") == 0;
+    size_t width = kind[strlen(kind) - 1] == '8' ? 8 : kind[strlen(kind) - 1] == '4' ? 4 : 2;
     for (size_t i = 0; i < count; i++) {
-        unsigned char token[4] = {text[i]};
+        unsigned char token[8] = {0};
+        token[swapped] = text[i];
         put(token, width, out);
     }
     return fclose(out) != 0;

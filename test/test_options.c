@@ -200,7 +200,7 @@ TEST(refused_values,
     REFUSED("--val-fraction '1' is out of range", "--val-fraction", "1");
     REFUSED("--val-fraction '-0.1' is out of range", "--val-fraction", "-0.1");
     REFUSED("--seed '-1' is out of range", "--seed", "-1");
-    REFUSED("--schedule 'cosin' is not a schedule; it takes cosine, linear, constant or wsd",
+    REFUSED("--schedule 'cosin' is unknown; it takes cosine, linear, constant or wsd",
             "--schedule", "cosin");
     REFUSED("--nonfinite 'skip' is neither", "--nonfinite", "skip");
     REFUSED("--nonfinite 'skip:0' is out of range", "--nonfinite", "skip:0");
@@ -222,7 +222,7 @@ TEST(refused_words,
     REFUSED("unknown option --no-shufle; did you mean --shuffle?", "--no-shufle");
     REFUSED("unknown option --no-steps; did you mean --steps?", "--no-steps");
     REFUSED("unknown option --xyzzy; --help lists", "--xyzzy");
-    REFUSED("unknown option -b; did you mean --batch?", "-b", "4");
+    REFUSED("unknown option -B; --help lists", "-B", "4");
     REFUSED("unknown option ---; --help lists", "---");
     REFUSED("--steps has no value; it takes a whole number", "--steps");
     REFUSED("--steps has no value", "--steps", "--lr", "1");
@@ -293,8 +293,8 @@ static const char *some_value(const Option *option) {
         return "17";
     case OPTION_REAL:
         return option->range.or_zero ? "1234.567" : "0.00001234567";
-    case OPTION_SCHEDULE:
-        return "linear";
+    case OPTION_CHOICE:
+        return strcmp(option->name, "schedule") == 0 ? "linear" : "uint16";
     case OPTION_NONFINITE:
         return "skip:4";
     default:

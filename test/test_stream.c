@@ -107,7 +107,7 @@ TEST(parts,
         snprintf(glob, sizeof glob, "%s/*.[bc]in", folder);
         const char *paths[2] = {folder, glob};
         for (int p = 0; p < 2; p++) {
-            CHECK(stream_has_val_part(&paths[p], 1) == (i != 4), "folder %d", i);
+            CHECK((stream_names(&paths[p], 1).val > 0) == (i != 4), "folder %d", i);
             check_part(&paths[p], 1, STREAM_TRAIN, train[i]);
             check_part(&paths[p], 1, STREAM_VAL, val[i]);
         }
@@ -123,7 +123,7 @@ TEST(entries,
     check_part(paths, 2, STREAM_ALL, "OTV");
     check_part(paths, 2, STREAM_TRAIN, "OT");
     check_part(paths, 2, STREAM_VAL, "V");
-    CHECK(stream_has_val_part(paths, 2) && !stream_has_val_part(paths, 1));
+    CHECK(stream_names(paths, 2).val == 1 && stream_names(paths, 1).val == 0);
     check_part(paths, 1, STREAM_VAL, "O");
 }
 

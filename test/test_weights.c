@@ -164,16 +164,18 @@ static const char *make_directory(const char *config, const char *members, const
     snprintf(text, sizeof text, config, members);
     write_string("made/config.json", text);
 
+    const char *inner = strstr(made->prefix, "transformer."); // the head lies beside it
+    int outer = (int)(inner ? inner - made->prefix : (long)strlen(made->prefix));
     size_t width = strcmp(made->dtype, "F32") == 0 ? 4 : 2, at = 0;
     int n = snprintf(text, sizeof text, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (int i = 0; i < table.count + made->tied; i++) {
         const Tensor *t = &table.tensors[i % table.count];
         bool head = i == table.count;
-        if (made->skip && strcmp(made->skip, t->name) == 0) continue;
+        if (made->skip && !head && strcmp(made->skip, t->name) == 0) continue;
         bool turn = t->transposed;
         n += snprintf(text + n, sizeof text - (size_t)n,
-                      ",\"%s%s\":{\"dtype\":\"%s\",\"shape\":[%zu", head ? "" : made->prefix,
-                      head ? "lm_head.weight" : t->name, made->dtype, t->shape[turn]);
+                      ",\"%.*s%s\":{\"dtype\":\"%s\",\"shape\":[%zu", head ? outer : (int)strlen(made->prefix),
+                      made->prefix, head ? "lm_head.weight" : t->name, made->dtype, t->shape[turn]);
         if (t->dims == 2) n += snprintf(text + n, sizeof text - (size_t)n, ",%zu", t->shape[!turn]);
         n += snprintf(text + n, sizeof text - (size_t)n, "],\"data_offsets\":[%zu,%zu]}", at,
                       at + t->count * width);
@@ -204,13 +206,18 @@ TEST(spellings, "with and without prefix, stored lm_head and masks; F16 and BF16
         end, end + 9, end + 9, end + 11);
     const Made made[] = {{.prefix = "", .dtype = "F16", .extra = extra, .extra_bytes = 11},
                          {.prefix = "transformer.", .dtype = "BF16", .tied = true},
-                         {.prefix = "", .dtype = "F32", .tied = true}};
-    for (int i = 0; i < 3; i++) {
+                         {.prefix = "", .dtype = "F32", .tied = true},
+                         {.prefix = "module.", .dtype = "F32", .tied = true},
+                         {.prefix = "_orig_mod.transformer.", .dtype = "F32", .tied = true},
+                         {.prefix = "module._orig_mod.transformer.", .dtype = "F32"},
+                         {.prefix = "_orig_mod.transformer.", .dtype = "BF16", .tied = true, .skip = "wte.weight"},
+                         {.prefix = "", .dtype = "BF16", .tied = true, .skip = "wte.weight"}};
+    for (int i = 0; i < 8; i++) {
         size_t n;
         float *values = all_weights(make_directory(good_config, "", &made[i]), &n);
         CHECK(n == MADE_ELEMENTS);
         if (i == 0) CHECK(values[1] == float_of_f16(14 | 21 << 8));
-        if (i == 1) CHECK(values[1] == float_of_bf16(14 | 21 << 8));
+        if (i == 1 || i >= 6) CHECK(values[1] == float_of_bf16(14 | 21 << 8)); // of wte
         free(values);
     }
 }
@@ -301,7 +308,7 @@ TEST(bin_refusals, "an llm.c file that lies about magic, version, shape or size 
         int32_t value;
         long more;
         const char *text;
-    } cases[] = {{0, 20240520, 0, "magic number 20240520, expected 20240326"},
+    } cases[] = {{0, 20240520, 0, "is an llm.c file: a shard of GPT-2 tokens, but weights"},
                  {1, 1, 0, "version 1, expected 3 (float) or 5"},
                  {2, 25, 0, "but its header asks for"},
                  {2, -1, 0, "--seq-len must be"},
@@ -319,9 +326,86 @@ TEST(bin_refusals, "an llm.c file that lies about magic, version, shape or size 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         CHECK_FATAL(EXIT_INPUT, cases[i].text,
                     weights_open(changed_bin(cases[i].index, cases[i].value, cases[i].more)));
-    CHECK_FATAL(EXIT_INPUT, "too few for an llm.c model",
+    CHECK_FATAL(EXIT_INPUT, "is an HTML page, but weights are expected",
                 weights_open(write_string("page", "<html>")));
+    CHECK_FATAL(EXIT_INPUT, "too few for an llm.c model", weights_open(write_string("page", "?")));
     CHECK_FATAL(EXIT_INPUT, "no such file", weights_open(in_folder("nowhere")));
+}
+
+/* Writes the fixture's tensors first .. end as a file of their own, and their entries of a weight_map. */
+static void write_part(SafeTensors *from, int first, int end, const char *folder, const char *name, FILE *map) {
+    char path[128], header[8192];
+    size_t at = 0;
+    int n = snprintf(header, sizeof header, "{\"__metadata__\":{\"format\":\"pt\"}");
+    for (int i = first; i < end; i++) {
+        const SafeTensor *t = safetensors_get(from, i);
+        n += snprintf(header + n, sizeof header - (size_t)n, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%zu", t->name,
+                      t->dtype, t->shape[0]);
+        if (t->dims == 2) n += snprintf(header + n, sizeof header - (size_t)n, ",%zu", t->shape[1]);
+        n += snprintf(header + n, sizeof header - (size_t)n, "],\"data_offsets\":[%zu,%zu]}", at, at + t->bytes);
+        at += t->bytes;
+        fprintf(map, "%s\"%s\":\"%s\"", i ? "," : "", t->name, name);
+    }
+    n += snprintf(header + n, sizeof header - (size_t)n, "}");
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(in_folder(path), "wb");
+    uint64_t length = (uint64_t)n;
+    fwrite(&length, 8, 1, file);
+    fwrite(header, 1, (size_t)n, file);
+    for (int i = first; i < end; i++) {
+        const SafeTensor *t = safetensors_get(from, i);
+        fwrite(safetensor_at(from, t, 0, t->count), 1, t->bytes, file);
+    }
+    fclose(file);
+}
+
+/* A directory with the fixture in two files and an index; `map`: instead of the true weight_map. */
+static const char *make_parts(const char *folder, const char *map_text) {
+    char path[128], config[256], *map;
+    size_t bytes;
+    mkdir(in_folder(folder), 0777);
+    snprintf(config, sizeof config, "{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_head\":4,\"n_embd\":32,"
+                                    "\"n_positions\":24,\"vocab_size\":97}");
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    write_string(path, config);
+    SafeTensors *from = safetensors_open("test/fixtures/hf_tiny/model.safetensors");
+    FILE *out = open_memstream(&map, &bytes);
+    fprintf(out, "{\"metadata\":{},\"weight_map\":{");
+    write_part(from, 0, 11, folder, "model-00001-of-00002.safetensors", out);
+    write_part(from, 11, safetensors_count(from), folder, "model-00002-of-00002.safetensors", out);
+    fprintf(out, "}}");
+    fclose(out);
+    safetensors_close(from);
+    snprintf(path, sizeof path, "%s/model.safetensors.index.json", folder);
+    write_string(path, map_text ? map_text : map);
+    free(map);
+    return in_folder(folder);
+}
+
+TEST(parts, "a model in several files is the model in one; an index that lies is refused") {
+    size_t n, m;
+    float *whole = all_weights(hf, &n), *parts = all_weights(make_parts("parts", NULL), &m);
+    CHECK(n == m && memcmp(whole, parts, n * sizeof *whole) == 0);
+    free(parts);
+    parts = all_weights(in_folder("parts/model-00002-of-00002.safetensors"), &m); // stands for its directory
+    CHECK(n == m && memcmp(whole, parts, n * sizeof *whole) == 0);
+    free(parts), free(whole);
+    static const struct {
+        const char *map, *text;
+    } lies[] = {
+        {"{}", "weight_map is nothing"},
+        {"{\"weight_map\":{}}", "weight_map is empty"},
+        {"{\"weight_map\":{\"a\":3}}", "names no file of this directory for tensor \"a\""},
+        {"{\"weight_map\":{\"a\":\"../x\"}}", "names no file of this directory for tensor \"a\""},
+        {"{\"weight_map\":{\"a\":\"x.safetensors\"}}", "x.safetensors: no such file"},
+        {"{\"weight_map\":{\"transformer.h.0.ln_1.bias\":\"model-00001-of-00002.safetensors\"}}",
+         "has 11 tensors, but config.json's n_layer = 2 needs 28"},
+        {"{\"weight_map\":{\"transformer.wte.weight\":\"model-00001-of-00002.safetensors\",\"b\":"
+         "\"model-00002-of-00002.safetensors\"}}",
+         "tensor \"transformer.wte.weight\" is not in model-00001-of-00002.safetensors"},
+    };
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++)
+        CHECK_FATAL(EXIT_INPUT, lies[i].text, weights_open(make_parts("lies", lies[i].map)));
 }
 
 TEST(pickles, "a directory with only a pickle says what to do") {

@@ -73,6 +73,16 @@ void fatal(int code, const char *format, ...) {
     exit(code);
 }
 
+void notice(const char *format, ...) {
+    if (error_rank > 0) return;
+    va_list args;
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+    fflush(stdout);
+}
+
 void warning(const char *format, ...) {
     char line[2048];
     va_list args;

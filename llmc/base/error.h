@@ -27,6 +27,8 @@ void warning(const char *format, ...) PRINTF_LIKE(1, 2);
  * neither stdio nor the log, wait for nobody, and fatal_now ends this process at once. */
 _Noreturn void fatal_now(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 void warning_now(const char *format, ...) PRINTF_LIKE(1, 2);
+/* Prints a line to stdout once, on rank 0, and returns: what is good to know and no fault. */
+void notice(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /* From now on messages say which of `size` ranks speaks (nothing is added when size is 1). */
 void error_set_rank(int rank, int size);

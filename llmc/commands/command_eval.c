@@ -23,6 +23,7 @@ typedef struct {
     const char *model, *tokenizer, *ids, *text, *hellaswag;
     StringList data;
     double val_fraction;
+    int data_type;
     int64_t seq_len, batch, threads, hellaswag_examples;
     bool logits;
 } EvalOptions;
@@ -33,10 +34,12 @@ static const Option rows[] = {
     {"tokenizer", "NAME", "Model", OPTION_STRING, FIELD(tokenizer), NO_RANGE, NULL, NULL,
      HELP_TOKENIZER},
     {"data", "PATH", "Data", OPTION_LIST, FIELD(data), NO_RANGE, NULL, NULL,
-     "file, directory (its validation files, if it has such) or quoted glob; may repeat; else the "
+     "file, directory (its files named val, else test) or quoted glob; may repeat; else the "
      "built-in text"},
     {"val-fraction", "X", "Data", OPTION_REAL, FIELD(val_fraction), FRACTION, "0", "0",
      "only this share of the data's end, as train keeps it for validation; 0: all"},
+    {"data-type", "TYPE", "Data", OPTION_CHOICE, FIELD(data_type), CHOICES(DATA_TYPES), "auto", "auto",
+     HELP_DATA_TYPE},
     {"seq-len", "T", "Data", OPTION_INTEGER, FIELD(seq_len), COUNT, NULL, NULL,
      "tokens in a sequence, up to the model's"},
     {"text", "TEXT", "Data", OPTION_STRING, FIELD(text), NO_RANGE, NULL, NULL,
@@ -66,9 +69,10 @@ static const OptionTable table = {
              "the perplexity of a word.\n",
 };
 
-static void print_loss(double loss, uint64_t tokens) {
-    printf("loss %.9g nats per token, perplexity %.9g, %llu tokens\n", loss, exp(loss),
-           (unsigned long long)tokens);
+/* of: " of " and the data's name, or "". */
+static void print_loss(double loss, uint64_t tokens, const char *of, const char *name) {
+    printf("loss %.9g nats per token, perplexity %.9g, %llu tokens%s%s\n", loss, exp(loss),
+           (unsigned long long)tokens, of, name);
 }
 
 /* The mean loss of ids 1 .. n, each after those before it. */
@@ -111,7 +115,9 @@ static void evaluate_ids(GPT2 *model, const EvalOptions *o) {
     if (n < 1 || n > model->config.seq_len)
         fatal(EXIT_USAGE, "--ids has %d token ids; this model takes 1 to %d", n,
               model->config.seq_len);
-    if (n > 1) print_loss(loss_of_ids(model, ids, n), (uint64_t)n - 1);
+    if (n == 1 && !o->logits)
+        fatal(EXIT_USAGE, "--ids has 1 token id, which follows none and so has no loss; give two or more, or --logits");
+    if (n > 1) print_loss(loss_of_ids(model, ids, n), (uint64_t)n - 1, "", "");
     if (o->logits) print_logits(model, ids, n);
     free(ids);
 }
@@ -136,16 +142,19 @@ static void evaluate_stream(GPT2 *model, const EvalOptions *o, const World *worl
     Batch *batch = batch_new(*world, (int)o->batch, all.seq_len, o->batch * world->size);
     Evaluation result = evaluate(model, batch, &all, all.per_epoch);
     if (world->rank == 0) {
-        print_loss(result.loss, result.tokens);
+        print_loss(result.loss, result.tokens, " of ", stream_name(stream));
         if (tokenizer) print_text_units(stream, tokenizer, &result);
     }
     batch_free(batch);
 }
 
 static void evaluate_data(GPT2 *model, const EvalOptions *o, const World *world, const char *weights) {
-    Settings settings = {.data = o->data, .val_fraction = o->val_fraction, .tokenizer = o->tokenizer};
-    Dataset data = dataset_open(&settings, weights, model->config.vocab);
-    evaluate_stream(model, o, world, data.val ? data.val : data.train, data.tokenizer);
+    Settings settings = {.data = o->data,
+                         .val_fraction = o->val_fraction,
+                         .data_type = o->data_type,
+                         .tokenizer = o->tokenizer};
+    Dataset data = dataset_open_held_out(&settings, weights, model->config.vocab);
+    evaluate_stream(model, o, world, data.val, data.tokenizer);
     dataset_close(&data);
 }
 

@@ -50,7 +50,7 @@ static const Option rows[] = {
      "Choice",
      OPTION_REAL,
      FIELD(top_p),
-     {0, 1, false, false, false},
+     {0, 1, false, false, false, NULL},
      "1",
      "1",
      "among the likeliest tokens that together have this probability"},

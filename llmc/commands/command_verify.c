@@ -69,6 +69,12 @@ static bool is_file(const char *path) {
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+static bool is_safetensors(const char *path) {
+    static const char ending[] = ".safetensors";
+    size_t length = strlen(path), end = sizeof ending - 1;
+    return length >= end && strcmp(path + length - end, ending) == 0;
+}
+
 static void verify(const char *path) {
     if (path_exists_in(path, "trainer_state.json"))
         verify_checkpoint(path);
@@ -76,7 +82,7 @@ static void verify(const char *path) {
         verify_run(path);
     else if (path_exists_in(path, "config.json") || path_exists_in(path, "model.safetensors"))
         print_model(path);
-    else if (is_file(path) && llmc_bin_matches(path))
+    else if (is_file(path) && (is_safetensors(path) || llmc_bin_matches(path)))
         print_model(path);
     else
         verify_data(path);

@@ -1,9 +1,9 @@
 /* paths.c: see paths.h, and stream.h for the rules. */
-#define _GNU_SOURCE // asprintf
 #include "paths.h"
 
 #include "../base/error.h"
 #include "../base/memory.h"
+#include "../files/path.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -17,29 +17,46 @@
 
 // ---- names ------------------------------------------------------------------------------------
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
+typedef enum { SAYS_NOTHING, SAYS_TRAIN, SAYS_VAL, SAYS_TEST } Says;
 
-/* Whether `word` stands in a file's name between other characters than letters. */
-static bool name_says(const char *path, const char *word) {
-    const char *name = base_name(path);
-    size_t length = strlen(word);
-    for (const char *at = name; *at; at++)
-        if (strncasecmp(at, word, length) == 0 && !isalpha((unsigned char)at[length]) &&
-            (at == name || !isalpha((unsigned char)at[-1])))
+/* The words that say which part a file belongs to. What is held out goes before training data: no name that
+ * says both is trained on. */
+static const struct {
+    const char *word;
+    Says says;
+} part_words[] = {
+    {"val", SAYS_VAL},   {"valid", SAYS_VAL},    {"validation", SAYS_VAL}, {"dev", SAYS_VAL},
+    {"eval", SAYS_VAL},  {"test", SAYS_TEST},    {"testing", SAYS_TEST},   {"heldout", SAYS_TEST},
+    {"train", SAYS_TRAIN}, {"training", SAYS_TRAIN},
+};
+
+/* Whether `word` stands in the name between other characters than letters. */
+static bool has_word(const char *name, size_t length, const char *word) {
+    size_t n = strlen(word);
+    for (size_t i = 0; i + n <= length; i++)
+        if (strncasecmp(name + i, word, n) == 0 && (i == 0 || !isalpha((unsigned char)name[i - 1])) &&
+            (i + n == length || !isalpha((unsigned char)name[i + n])))
             return true;
     return false;
 }
 
-static bool names_val(const char *path) {
-    return name_says(path, "val") || name_says(path, "valid") || name_says(path, "validation");
+static Says component_says(const char *name, size_t length) {
+    for (size_t i = 0; i < sizeof part_words / sizeof *part_words; i++)
+        if (has_word(name, length, part_words[i].word)) return part_words[i].says;
+    return SAYS_NOTHING;
 }
 
-static bool names_train(const char *path) { return name_says(path, "train"); }
-
-static bool held_out(const char *path) { return names_val(path) || name_says(path, "test"); }
+/* What a path says: the file's own name, else the nearest folder that says anything. */
+static Says path_says(const char *path) {
+    size_t end = strlen(path);
+    for (;;) {
+        size_t begin = end;
+        while (begin > 0 && path[begin - 1] != '/') begin--;
+        Says says = component_says(path + begin, end - begin);
+        if (says != SAYS_NOTHING || begin == 0) return says;
+        end = begin - 1;
+    }
+}
 
 static bool is_data_name(const char *name) {
     const char *dot = strrchr(name, '.');
@@ -53,12 +70,18 @@ static bool is_data_name(const char *name) {
 /* What one path stands for. */
 typedef struct {
     PathList list;
-    bool is_set; // a directory or glob, whose names may tell parts
+    bool is_set;  // a directory or glob, whose names may tell parts
+    size_t fixed; // characters of each path that the user wrote, and that tell nothing
 } Entry;
 
 static bool is_regular(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static bool is_directory(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 static void list_add(PathList *list, const char *file) {
@@ -71,25 +94,36 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static PathList list_directory(const char *path) {
-    PathList list = {0};
+/* A data file's path as it is shown: without a second slash. */
+static char *join(const char *folder, const char *name) {
+    size_t length = strlen(folder);
+    char *path = path_join(folder, name);
+    if (length > 0 && folder[length - 1] == '/') memmove(path + length, path + length + 1, strlen(path + length));
+    return path;
+}
+
+/* Adds the data files of a directory; or, with `parts`, those of its folders that are named as a part. */
+static void add_directory(PathList *list, const char *path, bool parts) {
     DIR *directory = opendir(path);
     if (!directory)
-        fatal(EXIT_INPUT, "%s: directory cannot be read: %s; check its permissions", path,
-              strerror(errno));
-    const char *join = path[strlen(path) - 1] == '/' ? "" : "/";
+        fatal(EXIT_INPUT, "%s: directory cannot be read: %s; check its permissions", path, strerror(errno));
     for (struct dirent *entry; (entry = readdir(directory));) {
-        if (!is_data_name(entry->d_name)) continue;
-        char *file;
-        if (asprintf(&file, "%s%s%s", path, join, entry->d_name) < 0)
-            fatal(EXIT_RUNTIME, "%s: no memory for its file names", path);
-        if (is_regular(file)) list_add(&list, file);
+        const char *name = entry->d_name;
+        char *file = join(path, name);
+        if (!parts && is_data_name(name) && is_regular(file)) list_add(list, file);
+        if (parts && name[0] != '.' && component_says(name, strlen(name)) != SAYS_NOTHING && is_directory(file))
+            add_directory(list, file, false);
         free(file);
     }
     closedir(directory);
+}
+
+static PathList list_directory(const char *path) {
+    PathList list = {0};
+    add_directory(&list, path, false);
+    if (list.count == 0) add_directory(&list, path, true);
     if (list.count == 0)
-        fatal(EXIT_INPUT,
-              "%s: directory holds no data file (.bin, .npy or .txt); name files or a glob", path);
+        fatal(EXIT_INPUT, "%s: directory holds no data file (.bin, .npy or .txt); name files or a glob", path);
     return list;
 }
 
@@ -105,16 +139,28 @@ static PathList list_glob(const char *pattern) {
     return list;
 }
 
+/* The length of the folder in which a pattern's first sign stands. */
+static size_t fixed_part(const char *pattern) {
+    size_t end = strcspn(pattern, "*?[");
+    while (end > 0 && pattern[end - 1] != '/') end--;
+    return end;
+}
+
 /* A path that exists is meant as it is, even with a * in its name. What does not exist and is no
  * pattern is kept: opening it will say so. */
 static Entry entry_of(const char *path) {
     Entry entry = {.is_set = true};
     struct stat status;
     bool exists = stat(path, &status) == 0;
+    if (!exists && strcmp(path, "-") == 0)
+        fatal(EXIT_USAGE, "-: standard input can be read only once, data are read again each epoch; save them to a "
+                          "file and give its name");
     if (exists && S_ISDIR(status.st_mode)) {
         entry.list = list_directory(path);
+        entry.fixed = strlen(path);
     } else if (!exists && strpbrk(path, "*?[")) {
         entry.list = list_glob(path);
+        entry.fixed = fixed_part(path);
     } else {
         entry.is_set = false;
         list_add(&entry.list, path);
@@ -123,48 +169,58 @@ static Entry entry_of(const char *path) {
     return entry;
 }
 
-static bool any(const PathList *list, bool (*says)(const char *path)) {
-    for (int i = 0; i < list->count; i++)
-        if (says(list->files[i])) return true;
+static Says file_says(const Entry *entry, int file) {
+    return entry->is_set ? path_says(entry->list.files[file] + entry->fixed) : SAYS_NOTHING;
+}
+
+static bool any_says(const Entry *entry, Says says) {
+    for (int i = 0; i < entry->list.count; i++)
+        if (file_says(entry, i) == says) return true;
     return false;
 }
 
 // ---- parts ------------------------------------------------------------------------------------
 
-bool paths_have_val(const char *const *paths, int count) {
-    bool found = false;
+StreamNames paths_names(const char *const *paths, int count) {
+    StreamNames names = {0};
     for (int i = 0; i < count; i++) {
         Entry entry = entry_of(paths[i]);
-        found |= entry.is_set && any(&entry.list, names_val);
+        for (int k = 0; k < entry.list.count; k++) {
+            Says says = file_says(&entry, k);
+            names.train += says == SAYS_TRAIN;
+            names.val += says == SAYS_VAL;
+            names.test += says == SAYS_TEST;
+            names.others += says == SAYS_NOTHING && entry.is_set;
+        }
         paths_free(&entry.list);
     }
-    return found;
+    return names;
 }
 
-/* Adds to `list` the files of one entry that belong to training, or to validation. */
-static void add_part(PathList *list, const Entry *entry, bool val) {
-    bool named = any(&entry->list, names_train);
+/* Adds to `list` the files of one entry that belong to a part. */
+static void add_part(PathList *list, const Entry *entry, StreamPart part) {
+    bool named = any_says(entry, SAYS_TRAIN);
     for (int i = 0; i < entry->list.count; i++) {
-        const char *file = entry->list.files[i];
-        bool trains = !entry->is_set || (named ? names_train(file) : !held_out(file));
-        if (val ? entry->is_set && names_val(file) : trains) list_add(list, file);
+        Says says = file_says(entry, i);
+        bool trains = says == (named ? SAYS_TRAIN : SAYS_NOTHING);
+        bool wanted = part == STREAM_ALL || (part == STREAM_TRAIN && trains) ||
+                      (part == STREAM_VAL && says == SAYS_VAL) || (part == STREAM_TEST && says == SAYS_TEST);
+        if (wanted) list_add(list, entry->list.files[i]);
     }
 }
 
 PathList paths_expand(const char *const *paths, int count, StreamPart part) {
-    if (part == STREAM_VAL && !paths_have_val(paths, count)) part = STREAM_ALL;
+    StreamNames names = paths_names(paths, count);
+    if ((part == STREAM_VAL && names.val == 0) || (part == STREAM_TEST && names.test == 0)) part = STREAM_ALL;
     PathList list = {0};
     for (int i = 0; i < count; i++) {
         Entry entry = entry_of(paths[i]);
-        if (part == STREAM_ALL)
-            for (int k = 0; k < entry.list.count; k++) list_add(&list, entry.list.files[k]);
-        else
-            add_part(&list, &entry, part == STREAM_VAL);
+        add_part(&list, &entry, part);
         paths_free(&entry.list);
     }
     if (list.count == 0)
         fatal(EXIT_INPUT,
-              "%s: holds only files named val, valid, validation or test, none to train on; name "
+              "%s: holds only files named val, valid, validation, dev, eval or test, none to train on; name "
               "a file itself to use it",
               count > 0 ? paths[0] : "data");
     return list;

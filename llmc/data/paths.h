@@ -13,8 +13,8 @@ typedef struct {
 /* The files of one part. Fatal (EXIT_INPUT) where an entry gives none, or the part has none. */
 PathList paths_expand(const char *const *paths, int count, StreamPart part);
 
-/* Whether a directory or glob among them has a file named as validation data. */
-bool paths_have_val(const char *const *paths, int count);
+/* How many files of directories and globs are named for which part. */
+StreamNames paths_names(const char *const *paths, int count);
 
 void paths_free(PathList *list);
 

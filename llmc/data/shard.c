@@ -4,7 +4,9 @@
 #include "shard.h"
 
 #include "../base/error.h"
+#include "../files/file_kind.h"
 #include "npy.h"
+#include "raw_tokens.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,83 +15,32 @@
 enum { HEADER = 1024, MAGIC = 20240520, VERSION = 1 }; // of an llm.c token shard
 
 static const unsigned token_bytes[] = {
-    [TOKEN_BYTE] = 1, [TOKEN_U16] = 2, [TOKEN_I32] = 4, [TOKEN_U32] = 4};
+    [TOKEN_BYTE] = 1, [TOKEN_U16] = 2, [TOKEN_I32] = 4, [TOKEN_U32] = 4, [TOKEN_I64] = 8};
+
+/* What --data-type calls the types, and what they are. */
+static const struct {
+    TokenType type;
+    const char *name, *kind;
+} raw_types[] = {
+    [DATA_UINT8] = {TOKEN_BYTE, "uint8", "raw bytes"},
+    [DATA_UINT16] = {TOKEN_U16, "uint16", "raw uint16 tokens"},
+    [DATA_INT32] = {TOKEN_I32, "int32", "raw int32 tokens"},
+    [DATA_UINT32] = {TOKEN_U32, "uint32", "raw uint32 tokens"},
+    [DATA_INT64] = {TOKEN_I64, "int64", "raw int64 tokens"},
+};
 
 // ---- what the file is not ---------------------------------------------------------------------
 
-/* Other files that people have near their data, and how those start. */
-static const struct {
-    size_t offset, length;
-    const char *start, *what, *remedy;
-} foreign[] = {
-    {0, 3, "\x1f\x8b\x08", "gzip-compressed", "unpack it (gunzip)"},
-    {0, 4, "PK\3\4", "a zip archive (PyTorch's .pt and .bin are such)",
-     "unpack it, or give token data"},
-    {0, 4, "\x28\xb5\x2f\xfd", "zstd-compressed", "unpack it (unzstd)"},
-    {0, 6, "\3757zXZ\0", "xz-compressed", "unpack it (unxz)"},
-    {4, 6, "1AY&SY", "bzip2-compressed", "unpack it (bunzip2)"},
-    {0, 5, "PAR1\x15", "a Parquet table", "tokenize its text first"},
-    {0, 5, "%PDF-", "a PDF", "extract its text first"},
-    {0, 8, "\x80\2\x8a\x0a\x6c\xfc\x9c\x46", "a PyTorch pickle", "give token data"},
-    {0, 4, "\177ELF", "a program", "give token data or text"},
-    {0, 2, "\xff\xfe", "UTF-16 text", "convert it to UTF-8 (iconv)"},
-    {0, 2, "\xfe\xff", "UTF-16 text", "convert it to UTF-8 (iconv)"},
-    {0, 7, "\x93NUMPY", "an .npy file", "write it again: its start is damaged"},
-    {4, 6, "\0\0\0\0{\"", "a safetensors file (weights)", "give token data"},
-    {0, 23, "version https://git-lfs", "a Git LFS pointer, not the data",
-     "fetch it (git lfs pull)"},
-};
-
 static void refuse_foreign(const Shard *shard) {
-    size_t size = file_size(shard->file);
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
-        size_t offset = foreign[i].offset, length = foreign[i].length;
-        if (size >= offset + length &&
-            memcmp(file_at(shard->file, offset, length), foreign[i].start, length) == 0)
-            fatal(EXIT_INPUT, "%s: is %s, but tokens or text are expected; %s", shard->name,
-                  foreign[i].what, foreign[i].remedy);
-    }
-}
-
-/* Other llm.c files, by magic number. Any other date of 2024 is one that we do not know: as two
- * uint16 it starts with an id that GPT-2 does not have: no raw token file is refused by mistake. */
-static void refuse_other_llmc(const Shard *shard, uint32_t number) {
-    const char *what = number == 20240326   ? "a GPT-2 model"
-                       : number == 20240327 ? "a GPT-2 debug state"
-                       : number == 20240328 ? "a tokenizer"
-                       : number == 20240522 ? "an evaluation set (HellaSwag, MMLU)"
-                       : number == 20240527 ? "an optimizer state"
-                       : number == 20240801 ? "a shard of Llama-3 tokens"
-                       : number == 20240803 ? "a Llama-3 model"
-                       : number > 20240000 && number < 20250000 ? "of an unknown kind"
-                                                                : NULL;
-    if (what)
-        fatal(EXIT_INPUT,
-              "%s: magic is %" PRIu32 " (an llm.c file, %s), but %d (GPT-2 token shard) is "
-              "expected; give token data",
-              shard->name, number, what, MAGIC);
-}
-
-/* Whether the file's first bytes are all ASCII letters, signs and blanks. For 16 tokens or more
- * that is no chance (2e-12 for random ids): a file that should hold tokens is then something else.
- * *first is the first that is not blank. */
-static bool looks_like_text(const Shard *shard, unsigned char *first) {
-    size_t size = file_size(shard->file), head = size < 64 ? size : 64;
-    const unsigned char *bytes = file_at(shard->file, 0, head);
-    *first = ' ';
-    for (size_t i = 0; i < head; i++) {
-        bool blank = bytes[i] == ' ' || bytes[i] == '\t' || bytes[i] == '\r' || bytes[i] == '\n';
-        if (!blank && (bytes[i] < ' ' || bytes[i] > '~')) return false;
-        if (!blank && *first == ' ') *first = bytes[i];
-    }
-    return size >= 32;
+    FileKind kind = file_kind(shard->file);
+    if (kind.what)
+        fatal(EXIT_INPUT, "%s: is %s, but tokens or text are expected; %s", shard->name, kind.what, kind.data);
 }
 
 /* A .bin or .npy file must not be text, least of all an error page that a download left. */
 static void refuse_text(const Shard *shard) {
-    unsigned char first;
-    if (!looks_like_text(shard, &first)) return;
-    if (first == '<')
+    if (!file_starts_as_text(shard->file)) return;
+    if (file_is_markup(shard->file))
         fatal(EXIT_INPUT,
               "%s: is an HTML page, but tokens are expected: a failed download? Fetch it again",
               shard->name);
@@ -121,16 +72,28 @@ static void describe_llmc(Shard *shard) {
     shard->tokens = (uint64_t)count;
 }
 
-static void describe_raw(Shard *shard) {
-    size_t size = file_size(shard->file);
+static void describe_raw(Shard *shard, DataType type) {
+    size_t size = file_size(shard->file), width = token_bytes[raw_types[type].type];
+    if (size % width)
+        fatal(EXIT_INPUT, "%s: size is %zu bytes, but raw %s tokens take a multiple of %zu: is it cut?",
+              shard->name, size, raw_types[type].name, width);
+    shard->kind = raw_types[type].kind;
+    shard->type = raw_types[type].type;
+    shard->tokens = size / width;
+}
+
+/* A .bin file of which nobody says what it is. */
+static void describe_bin(Shard *shard) {
     refuse_text(shard);
-    if (size % 2)
-        fatal(EXIT_INPUT,
-              "%s: size is %zu bytes, but raw uint16 tokens take an even number: is it cut?",
-              shard->name, size);
-    shard->kind = "raw uint16 tokens";
-    shard->type = TOKEN_U16;
-    shard->tokens = size / 2;
+    raw_tokens_check(shard->file);
+    describe_raw(shard, DATA_UINT16);
+}
+
+/* A header says what the file is; --data-type must not say otherwise. */
+static void check_type(const Shard *shard, DataType type) {
+    if (type != DATA_AUTO && raw_types[type].type != shard->type)
+        fatal(EXIT_INPUT, "%s: --data-type is %s, but the header of this %s says otherwise; leave it out",
+              shard->name, raw_types[type].name, shard->kind);
 }
 
 static void describe_text(Shard *shard) {
@@ -165,7 +128,7 @@ static void check_size(const Shard *shard) {
           cut ? "the file is cut" : "the file is too long");
 }
 
-Shard shard_open(const char *path) {
+Shard shard_open(const char *path, DataType type) {
     Shard shard = {.name = path, .file = file_open(path)};
     size_t size = file_size(shard.file);
     if (size == 0)
@@ -175,12 +138,15 @@ Shard shard_open(const char *path) {
     uint32_t number = size >= 4 ? load_u32(file_at(shard.file, 0, 4)) : 0;
     if (number == MAGIC) {
         describe_llmc(&shard);
+        check_type(&shard, type);
     } else if (npy_is(shard.file)) {
         npy_describe(&shard);
+        check_type(&shard, type);
+    } else if (type != DATA_AUTO) {
+        describe_raw(&shard, type);
     } else {
-        refuse_other_llmc(&shard, number);
         refuse_foreign(&shard);
-        ends_in(path, ".bin") ? describe_raw(&shard) : describe_text(&shard);
+        ends_in(path, ".bin") ? describe_bin(&shard) : describe_text(&shard);
     }
     check_size(&shard);
     return shard;
@@ -198,12 +164,29 @@ void shard_close(Shard *shard) { file_close(shard->file); }
 
 // ---- tokens -----------------------------------------------------------------------------------
 
+/* Token i of those at `from`, as it is written. */
+static int64_t token_at(TokenType type, const unsigned char *from, size_t i) {
+    switch (type) {
+    case TOKEN_U16:
+        return load_u16(from + 2 * i);
+    case TOKEN_I32:
+        return (int32_t)load_u32(from + 4 * i);
+    case TOKEN_U32:
+        return load_u32(from + 4 * i);
+    case TOKEN_I64:
+        return (int64_t)load_u64(from + 8 * i);
+    case TOKEN_BYTE:
+        break;
+    }
+    return from[i];
+}
+
 /* Ends the program for the first of these tokens that is none. */
-static _Noreturn void refuse_token(const Shard *shard, uint64_t first, uint32_t limit,
-                                   const int32_t *out) {
+static _Noreturn void refuse_token(const Shard *shard, const unsigned char *from, uint64_t first,
+                                   uint32_t limit) {
     size_t i = 0;
-    while ((uint32_t)out[i] < limit) i++;
-    int64_t id = shard->type == TOKEN_I32 ? out[i] : (int64_t)(uint32_t)out[i];
+    int64_t id;
+    while ((id = token_at(shard->type, from, i)) >= 0 && id < limit) i++;
     fatal(EXIT_INPUT,
           "%s: token %" PRIu64 " is %" PRId64 ", but ids 0 to %" PRIu32 " are expected (the "
           "vocabulary): another tokenizer's data? Choose a larger --vocab or other data",
@@ -215,6 +198,7 @@ void shard_read(const Shard *shard, uint64_t first, size_t count, uint32_t limit
     const unsigned char *from =
         shard->file ? file_at(shard->file, shard->offset + first * width, count * width)
                     : shard->memory + first * width;
+    bool good = true;
     switch (shard->type) {
     case TOKEN_BYTE:
         for (size_t i = 0; i < count; i++) out[i] = from[i];
@@ -226,8 +210,14 @@ void shard_read(const Shard *shard, uint64_t first, size_t count, uint32_t limit
     case TOKEN_U32:
         for (size_t i = 0; i < count; i++) out[i] = (int32_t)load_u32(from + 4 * i);
         break;
+    case TOKEN_I64:
+        for (size_t i = 0; i < count; i++) {
+            uint64_t id = load_u64(from + 8 * i);
+            good &= id < limit;
+            out[i] = (int32_t)(uint32_t)id;
+        }
+        break;
     }
-    bool good = true;
     for (size_t i = 0; i < count; i++) good &= (uint32_t)out[i] < limit;
-    if (!good) refuse_token(shard, first, limit, out);
+    if (!good) refuse_token(shard, from, first, limit);
 }

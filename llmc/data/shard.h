@@ -4,15 +4,18 @@
  * The kind is told by content: an llm.c token shard, a NumPy .npy array, raw uint16 (only for names
  * ending in .bin), or else plain text. A name ending in .bin or .npy promises tokens: text there is
  * refused. Sizes and counts are checked when a file is opened, token ids when they are read.
+ * With a DataType other than auto a file without a header is taken for an array of that type, whatever it
+ * looks like.
  * Not here: many files as one stream (stream.h). */
 #ifndef LLMC_SHARD_H
 #define LLMC_SHARD_H
 
 #include "../files/input.h"
+#include "stream.h"
 
 #include <stdbool.h>
 
-typedef enum { TOKEN_BYTE, TOKEN_U16, TOKEN_I32, TOKEN_U32 } TokenType;
+typedef enum { TOKEN_BYTE, TOKEN_U16, TOKEN_I32, TOKEN_U32, TOKEN_I64 } TokenType;
 
 typedef struct {
     const char *name;          // for messages
@@ -26,7 +29,7 @@ typedef struct {
 
 /* Opens a data file; the path must stay valid until shard_close. Fatal (EXIT_INPUT) unless it is
  * exactly what it claims to be. */
-Shard shard_open(const char *path);
+Shard shard_open(const char *path, DataType type);
 
 /* Text in memory, which must stay valid; and tokens (little-endian), likewise. */
 Shard shard_of_text(const unsigned char *text, size_t bytes, const char *name);

@@ -5,6 +5,7 @@
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../base/rng.h"
+#include "meta_pickle.h"
 #include "paths.h"
 #include "shard.h"
 
@@ -66,13 +67,17 @@ static char *describe(const PathList *list, const char *const *paths, int count)
 }
 
 Stream *stream_open(const char *const *paths, int count, StreamPart part) {
+    return stream_open_as(paths, count, part, DATA_AUTO);
+}
+
+Stream *stream_open_as(const char *const *paths, int count, StreamPart part, DataType type) {
     PathList list = paths_expand(paths, count, part);
     Shards *shared = shards_new(list.count, describe(&list, paths, count));
     shared->paths = list;
     uint64_t tokens = 0;
     for (int i = 0; i < list.count; i++) {
         Shard *shard = &shared->shards[i], *first = &shared->shards[0];
-        *shard = shard_open(list.files[i]);
+        *shard = shard_open(list.files[i], type);
         if ((shard->type == TOKEN_BYTE) != (first->type == TOKEN_BYTE))
             fatal(EXIT_INPUT,
                   "%s: kind is %s, but %s is %s, and a stream is all text or all tokens; name the "
@@ -83,9 +88,7 @@ Stream *stream_open(const char *const *paths, int count, StreamPart part) {
     return stream_new(shared, 0, tokens, any_id);
 }
 
-bool stream_has_val_part(const char *const *paths, int count) {
-    return paths_have_val(paths, count);
-}
+StreamNames stream_names(const char *const *paths, int count) { return paths_names(paths, count); }
 
 Stream *stream_of_text(const unsigned char *text, size_t bytes, const char *name) {
     Shards *shared = shards_new(1, memory_string(name));
@@ -144,6 +147,27 @@ bool stream_is_bytes(const Stream *stream) { return stream->shared->shards[0].ty
 int stream_files(const Stream *stream) { return stream->shared->count; }
 
 const char *stream_name(const Stream *stream) { return stream->shared->name; }
+
+/* What meta.pkl beside a file says, where the file has no header that could. */
+static int vocab_beside(const Shard *shard) {
+    if (shard->type != TOKEN_U16 || shard->offset > 0) return 0;
+    const char *slash = strrchr(shard->name, '/');
+    size_t folder = slash ? (size_t)(slash + 1 - shard->name) : 0;
+    char *path = memory_new(folder + sizeof "meta.pkl", 1, "a file name");
+    memcpy(path, shard->name, folder);
+    strcpy(path + folder, "meta.pkl");
+    int vocab = meta_pickle_vocab(path);
+    free(path);
+    return vocab;
+}
+
+int stream_vocab_beside(const Stream *stream) {
+    const Shards *shared = stream->shared;
+    int vocab = vocab_beside(&shared->shards[0]);
+    for (int i = 1; i < shared->count; i++)
+        if (vocab_beside(&shared->shards[i]) != vocab) return 0;
+    return vocab;
+}
 
 void stream_set_vocab(Stream *stream, int vocab) { stream->limit = (uint32_t)vocab; }
 

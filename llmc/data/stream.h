@@ -16,21 +16,30 @@
 typedef struct Stream Stream;
 
 /* Opens files, directories and globs (each entry of paths). A directory gives the .bin, .npy and
- * .txt files in it (hidden ones and subdirectories apart). Files are ordered by the bytes of their
- * names within each entry, entries in the order given.
+ * .txt files in it (hidden ones and subdirectories apart); one that has none gives those of its folders
+ * that are named for a part. Files are ordered by the bytes of their names within each entry, entries in
+ * the order given.
  *
- * STREAM_ALL takes everything. STREAM_TRAIN and STREAM_VAL take, where a directory's or glob's
- * names tell, only their part. Words between other characters than letters tell: train
- * ("train.bin", "fineweb_train_000001.bin"); val, valid and validation; and test, which is in
- * neither part.
- *  - Training data are the files named train or, where none is, those not named val or test.
+ * STREAM_ALL takes everything. The others take, where the names in a directory or glob tell, only
+ * their part. Words between other characters than letters tell, in the file's name or else in the
+ * folders' that the user did not write: train, training ("train.bin", "fineweb_train_000001.bin",
+ * "train/a.txt"); val, valid, validation, dev, eval; test, testing, heldout.
+ *  - Training data are the files named train or, where none is, those that are named for no part.
  *  - A file given by its own name is training data whatever its name.
- *  - Where no entry names a validation part, STREAM_VAL takes everything. */
-typedef enum { STREAM_ALL, STREAM_TRAIN, STREAM_VAL } StreamPart;
+ *  - Where no entry names a validation (or test) part, STREAM_VAL (or STREAM_TEST) takes everything. */
+typedef enum { STREAM_ALL, STREAM_TRAIN, STREAM_VAL, STREAM_TEST } StreamPart;
 Stream *stream_open(const char *const *paths, int count, StreamPart part);
 
-/* Whether any of the paths (directories, globs) names a validation part of its own. */
-bool stream_has_val_part(const char *const *paths, int count);
+/* The same where the caller knows the type of the tokens in files without a header (--data-type); a header
+ * that says another one is refused. uint8: bytes, as of text. */
+typedef enum { DATA_AUTO, DATA_UINT8, DATA_UINT16, DATA_INT32, DATA_UINT32, DATA_INT64 } DataType;
+Stream *stream_open_as(const char *const *paths, int count, StreamPart part, DataType type);
+
+/* How many files of the paths' directories and globs are named for which part. */
+typedef struct {
+    int train, val, test, others;
+} StreamNames;
+StreamNames stream_names(const char *const *paths, int count);
 
 /* A stream over text in memory, which must outlive it; `name` stands for it in messages. */
 Stream *stream_of_text(const unsigned char *text, size_t bytes, const char *name);
@@ -51,6 +60,10 @@ uint64_t stream_length(const Stream *stream); // tokens
 bool stream_is_bytes(const Stream *stream);   // tokens are the bytes of text
 int stream_files(const Stream *stream);
 const char *stream_name(const Stream *stream); // a phrase: "shakespeare.txt", "10 files in data/"
+
+/* The vocabulary that nanoGPT's meta.pkl beside raw token files says (meta_pickle.h); 0: there is none beside
+ * each, or they differ. */
+int stream_vocab_beside(const Stream *stream);
 
 /* From now on an id >= vocab is fatal when it is served: file, position, id, vocabulary. */
 void stream_set_vocab(Stream *stream, int vocab);

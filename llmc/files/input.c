@@ -66,12 +66,22 @@ static void watch_bus_errors(void) {
 
 // ---- opening ----------------------------------------------------------------------------------
 
+/* Ends the program where `path` is a link that leads nowhere. */
+static void refuse_dangling(const char *path) {
+    char target[PATH_MAX];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length < 0) return;
+    target[length] = '\0';
+    fatal(EXIT_INPUT, "%s: is a link to %s, which does not exist; fetch that file, or mend the link", path, target);
+}
+
 /* Ends the program because `path` does not exist; names the neighbour that may have been meant. */
 static _Noreturn void missing(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char folder[PATH_MAX], best[NAME_MAX + 1] = "";
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2,
              slash ? path : "./");
+    refuse_dangling(path);
     int least = slip_distance(name) + 1;
     DIR *directory = opendir(folder);
     if (!directory)
@@ -100,8 +110,9 @@ static int open_regular(const char *path, size_t *size) {
     struct stat status;
     if (fstat(fd, &status) != 0) fatal(EXIT_INPUT, "%s: cannot be read: %s", path, strerror(errno));
     if (!S_ISREG(status.st_mode))
-        fatal(EXIT_INPUT, "%s: is a %s, but a regular file is expected", path,
-              S_ISDIR(status.st_mode) ? "directory" : "pipe or device");
+        fatal(EXIT_INPUT, "%s: is a %s, but a regular file is expected%s", path,
+              S_ISDIR(status.st_mode) ? "directory" : "pipe or device",
+              S_ISDIR(status.st_mode) ? "" : "; save what it gives to one");
     *size = (size_t)status.st_size;
     return fd;
 }

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* In full, or as 1e15 where that is too long to read. */
 static const char *bound(char text[NUMBER_CHARS], double value) {
@@ -22,8 +23,29 @@ const char *option_range(char text[OPTION_TEXT_CHARS], const OptionRange *range)
     else if (isinf(range->high))
         snprintf(text, OPTION_TEXT_CHARS, "%s %s", range->above ? "above" : "from", low);
     else
-        snprintf(text, OPTION_TEXT_CHARS, "from %s to %s%s", low, range->below ? "below " : "",
+        snprintf(text, OPTION_TEXT_CHARS, "%s %s to %s%s", range->above ? "above" : "from", low,
+                 range->below ? "below " : "",
                  bound(high, range->high));
+    return text;
+}
+
+const char *option_choice(char text[OPTION_WORD_CHARS], const OptionRange *range, int number) {
+    const char *at = range->choices;
+    while (*at && number > 0) at += strcspn(at, " "), at += strspn(at, " "), number--;
+    if (!*at) return NULL;
+    snprintf(text, OPTION_WORD_CHARS, "%.*s", (int)strcspn(at, " "), at);
+    return text;
+}
+
+/* "cosine, linear, constant or wsd" */
+static const char *list_choices(char text[OPTION_TEXT_CHARS], const OptionRange *range) {
+    char word[OPTION_WORD_CHARS], next[OPTION_WORD_CHARS];
+    int length = 0;
+    for (int i = 0; option_choice(word, range, i); i++) {
+        bool last = !option_choice(next, range, i + 1);
+        length += snprintf(text + length, OPTION_TEXT_CHARS - (size_t)length, "%s%s",
+                           i == 0 ? "" : last ? " or " : ", ", word);
+    }
     return text;
 }
 
@@ -42,8 +64,8 @@ const char *option_kind(char text[OPTION_TEXT_CHARS], const Option *option) {
         break;
     case OPTION_SEED:
         return "a whole number from 0 to 18446744073709551615";
-    case OPTION_SCHEDULE:
-        return "cosine, linear, constant or wsd";
+    case OPTION_CHOICE:
+        return list_choices(text, &option->range);
     case OPTION_SWITCH:
     case OPTION_STRING:
     case OPTION_LIST:

@@ -17,7 +17,7 @@ typedef enum {
     OPTION_SWITCH,    // bool; --name and --no-name
     OPTION_STRING,    // const char *
     OPTION_LIST,      // StringList: repeats add up
-    OPTION_SCHEDULE,  // ScheduleKind: one of option_schedules
+    OPTION_CHOICE,    // int, of an enum: one of range.choices
     OPTION_NONFINITE, // int64_t: stop (0) or skip:K
 } OptionType;
 
@@ -27,20 +27,22 @@ typedef struct {
     bool above;       // low itself is out
     bool below;       // high itself is out
     bool or_zero;     // 0 is in, although low is above it
+    const char *choices; // of OPTION_CHOICE: the words, in the order of the enum, divided by blanks
 } OptionRange;
 
 // Common ranges.
 // clang-format off
-#define COUNT        {1, INT_MAX, false, false, false} // of things that a C int numbers
-#define COUNT_OR_0   {0, INT_MAX, false, false, false}
-#define LARGE        {1, 1e15, false, false, false}    // of tokens and steps
-#define INTERVAL     {0, 1e15, false, false, false}    // in steps; 0 is off
-#define THREADS      {1, 4096, false, false, false}
-#define POSITIVE     {0, INFINITY, true, true, false}
-#define NOT_NEGATIVE {0, INFINITY, false, true, false}
-#define TIMEOUT      {1, 1e6, false, false, true}      // in seconds; 0: none
-#define FRACTION     {0, 1, false, true, false}
-#define NO_RANGE     {0, 0, false, false, false}       // not a number
+#define COUNT        {1, INT_MAX, false, false, false, NULL} // of things that a C int numbers
+#define COUNT_OR_0   {0, INT_MAX, false, false, false, NULL}
+#define LARGE        {1, 1e15, false, false, false, NULL}    // of tokens and steps
+#define INTERVAL     {0, 1e15, false, false, false, NULL}    // in steps; 0 is off
+#define THREADS      {1, 4096, false, false, false, NULL}
+#define POSITIVE     {0, INFINITY, true, true, false, NULL}
+#define NOT_NEGATIVE {0, INFINITY, false, true, false, NULL}
+#define TIMEOUT      {1, 1e6, false, false, true, NULL}      // in seconds; 0: none
+#define FRACTION     {0, 1, false, true, false, NULL}
+#define NO_RANGE     {0, 0, false, false, false, NULL}       // not a number
+#define CHOICES(words) {0, 0, false, false, false, words}
 // clang-format on
 
 // Help that commands share.
@@ -50,6 +52,10 @@ typedef struct {
 #define HELP_TOKENIZER                                                                             \
     "bytes, gpt2, or tokenizer files or their directory; else the model's own, or what its "       \
     "vocabulary tells"
+#define DATA_TYPES "auto uint8 uint16 int32 uint32 int64" // as DataType of data/shard.h has them
+#define HELP_DATA_TYPE                                                                             \
+    "type of each token in files without a header, whatever they look like; auto: uint16 in .bin " \
+    "files, bytes in text"
 #define HELP_THREADS                                                                               \
     "CPU threads of a rank, instead of its share of the cores; does not change the result"
 
@@ -69,12 +75,16 @@ typedef struct {
     int count;
     const char *operands;     // what words without -- are, such as "PATH..."; NULL: there are none
     const char *usage, *more; // before and after the options
+    bool short_options;       // llm.c's are understood (foreign_options.h)
 } OptionTable;
 
 extern const OptionTable train_options;
 extern const Option option_table[]; // its rows
 extern const int option_count;
-extern const char *const option_schedules[4]; // in the order of ScheduleKind
+
+/* A choice's word by its number: text, or NULL beyond the last. */
+enum { OPTION_WORD_CHARS = 32 };
+const char *option_choice(char text[OPTION_WORD_CHARS], const OptionRange *range, int number);
 
 /* "from 1 to 8" or "above 0", and what a value of the option must be, such as "a whole number from
  * 1 to 8". Both return text or a constant. */

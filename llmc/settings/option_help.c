@@ -26,7 +26,7 @@ static void print_facts(FILE *out, const Option *option, int *at) {
     const char *range = "", *tiny = option->tiny, *gpt2 = option->gpt2;
     if (option->type == OPTION_INTEGER || option->type == OPTION_REAL)
         range = option_range(text, &option->range);
-    else if (option->type == OPTION_SCHEDULE || option->type == OPTION_NONFINITE)
+    else if (option->type == OPTION_CHOICE || option->type == OPTION_NONFINITE)
         range = option_kind(text, option);
     else if (option->type == OPTION_SEED)
         range = "from 0 to 2^64-1";

@@ -6,6 +6,7 @@
 #include "../base/memory.h"
 #include "../base/edit_distance.h"
 #include "../base/number.h"
+#include "foreign_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,10 +64,11 @@ static uint64_t read_seed(const Option *option, const char *text) {
     return value;
 }
 
-static ScheduleKind read_schedule(const Option *option, const char *text) {
-    for (int kind = 0; kind < 4; kind++)
-        if (strcmp(text, option_schedules[kind]) == 0) return (ScheduleKind)kind;
-    refuse(option, text, "is not a schedule");
+static int read_choice(const Option *option, const char *text) {
+    char word[OPTION_WORD_CHARS];
+    for (int i = 0; option_choice(word, &option->range, i); i++)
+        if (strcmp(text, word) == 0) return i;
+    refuse(option, text, *text ? "is unknown" : "is empty");
 }
 
 static int64_t read_nonfinite(const Option *option, const char *text) {
@@ -107,8 +109,8 @@ void option_set(void *fields, const Option *option, const char *text) {
     case OPTION_LIST:
         append(field, read_string(option, text));
         break;
-    case OPTION_SCHEDULE:
-        *(ScheduleKind *)field = read_schedule(option, text);
+    case OPTION_CHOICE:
+        *(int *)field = read_choice(option, text);
         break;
     case OPTION_NONFINITE:
         *(int64_t *)field = read_nonfinite(option, text);
@@ -152,6 +154,8 @@ static _Noreturn void refuse_name(const OptionTable *table, const char *word) {
     char name[64]; // no option's name is as long
     snprintf(name, sizeof name, "%s", word + strspn(word, "-"));
     name[strcspn(name, "=")] = '\0';
+    const char *equals = strchr(word, '='), *hint = foreign_hint(table, name, equals ? equals + 1 : NULL);
+    if (hint) fatal(EXIT_USAGE, "unknown option %.80s; %s (--help lists all options)", word, hint);
     const Option *option = nearest(table, name);
     if (!option && strncmp(name, "no-", 3) == 0) option = nearest(table, name + 3);
     if (!option) fatal(EXIT_USAGE, "unknown option %.80s; --help lists all options", word);
@@ -208,9 +212,20 @@ static void parse_option(OptionValues *values, int argc, char **argv, int *i) {
     values->given |= 1ULL << (option - values->table->rows);
 }
 
+/* An option of llm.c at argv[*i] with its value, as this program's; false: it is none. */
+static bool parse_short(OptionValues *values, int argc, char **argv, int *i) {
+    char *words[FOREIGN_WORDS + 1] = {argv[0]};
+    int count = foreign_translate(argc, argv, *i, words + 1);
+    for (int word = 1; word <= count; word++) parse_option(values, count + 1, words, &word);
+    *i += count >= 0;
+    return count >= 0;
+}
+
 void option_parse(OptionValues *values, int argc, char **argv) {
     const OptionTable *table = values->table;
     for (int i = 1; i < argc; i++) {
+        const char *next = i + 1 < argc ? argv[i + 1] : NULL;
+        if (table->short_options && foreign_is_short(argv[i], next) && parse_short(values, argc, argv, &i)) continue;
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             option_help(table, stdout);
             exit(EXIT_DONE);
@@ -220,6 +235,7 @@ void option_parse(OptionValues *values, int argc, char **argv) {
         else
             parse_option(values, argc, argv, &i);
     }
+    foreign_say();
 }
 
 void option_fill_in(OptionValues *values, bool gpt2) {

@@ -133,8 +133,8 @@ static const char *value_of(char buffer[VALUE_CHARS], const Settings *settings,
         return number_write_real(buffer, *(const double *)field);
     case OPTION_SWITCH:
         return *(const bool *)field ? "true" : "false";
-    case OPTION_SCHEDULE:
-        return option_schedules[*(const ScheduleKind *)field];
+    case OPTION_CHOICE:
+        return option_choice(buffer, &option->range, *(const int *)field);
     case OPTION_STRING:
         return *(const char *const *)field;
     case OPTION_LIST:
@@ -161,7 +161,7 @@ void settings_each(const Settings *settings, OptionVisitor visit, void *context)
         bool list = option->type == OPTION_LIST;
         char *all =
             list ? joined((const StringList *)((const char *)settings + option->field)) : NULL;
-        bool quoted = list || option->type == OPTION_STRING || option->type == OPTION_SCHEDULE ||
+        bool quoted = list || option->type == OPTION_STRING || option->type == OPTION_CHOICE ||
                       option->type == OPTION_NONFINITE;
         visit(context, option->name, list ? all : value_of(buffer, settings, option), quoted,
               settings->given >> i & 1);

@@ -34,6 +34,7 @@ typedef struct {
     StringList data, val; // none: the built-in text; val none: val_fraction of the stream's end
     const char *tokenizer; // NULL: the weights' own, or the named shape's
     double val_fraction;  // in [0, 1); 0: no validation
+    int data_type;        // a DataType (data/shard.h): of files without a header
     bool shuffle;
     uint64_t seed;
     // batch

@@ -7,8 +7,6 @@
 
 #define FIELD(name) offsetof(Settings, name)
 
-const char *const option_schedules[4] = {"cosine", "linear", "constant", "wsd"};
-
 const Option option_table[] = {
     {"model", "NAME", "Model", OPTION_STRING, FIELD(model), NO_RANGE, "tiny", "gpt2",
      "shape and settings to start from: tiny, gpt2 (124M), gpt2-medium, gpt2-large or gpt2-xl; or "
@@ -34,6 +32,8 @@ const Option option_table[] = {
      "directory; else the weights' own, or bytes for tiny and gpt2 for gpt2"},
     {"val-fraction", "X", "Data", OPTION_REAL, FIELD(val_fraction), FRACTION, "0.1", "0.1",
      "without --val, the share of the data's end that is kept for validation; 0: none"},
+    {"data-type", "TYPE", "Data", OPTION_CHOICE, FIELD(data_type), CHOICES(DATA_TYPES), "auto", "auto",
+     HELP_DATA_TYPE},
     {"shuffle", NULL, "Data", OPTION_SWITCH, FIELD(shuffle), NO_RANGE, "true", "true",
      "serve each epoch's sequences in a random order, instead of the stream's"},
     {"seed", "N", "Data", OPTION_SEED, FIELD(seed), NO_RANGE, "42", "42",
@@ -63,7 +63,8 @@ const Option option_table[] = {
      "steps in which the learning rate rises linearly"},
     {"decay-steps", "N", "Optimizer", OPTION_INTEGER, FIELD(decay_steps), LARGE, NULL, NULL,
      "step at which the learning rate is down to its minimum, instead of the last"},
-    {"schedule", "KIND", "Optimizer", OPTION_SCHEDULE, FIELD(schedule), NO_RANGE, "cosine",
+    {"schedule", "KIND", "Optimizer", OPTION_CHOICE, FIELD(schedule),
+     CHOICES("cosine linear constant wsd"), "cosine",
      "cosine", "how the learning rate falls after the warmup"},
     {"beta1", "X", "Optimizer", OPTION_REAL, FIELD(beta1), FRACTION, "0.9", "0.9",
      "AdamW: decay of the mean of gradients"},
@@ -138,13 +139,15 @@ static const char usage[] =
     "and M\n"
     "are 1,000 and 1,000,000.\n";
 static const char more[] =
-    "\nDefaults after \"gpt2\" are those of every --model whose name begins so.\n";
+    "\nDefaults after \"gpt2\" are those of every --model with GPT-2's vocabulary, named or stored.\n"
+    "llm.c's short options (-i, -j, -e, -b, -t, -d, -l, ...) are understood.\n";
 
 const OptionTable train_options = {
     .rows = option_table,
     .count = sizeof option_table / sizeof *option_table,
     .usage = usage,
     .more = more,
+    .short_options = true,
 };
 _Static_assert(sizeof option_table / sizeof *option_table <= 64,
                "Settings.given has one bit per row");

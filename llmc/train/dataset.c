@@ -2,10 +2,14 @@
 #include "dataset.h"
 
 #include "../base/error.h"
+#include "../base/memory.h"
 #include "../data/builtin_text.h"
 #include "../data/encoded_text.h"
 #include "choose_tokenizer.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,13 +20,18 @@ typedef struct {
     int vocab;
 } Model;
 
-/* Whether directories or globs among the paths tell training from validation files by their names. */
-static bool has_val_part(const StringList *paths) {
-    return paths->count > 0 && stream_has_val_part(paths->items, paths->count);
+/* How the files of directories and globs among the paths are named. */
+static StreamNames names_of(const StringList *paths) {
+    return paths->count > 0 ? stream_names(paths->items, paths->count) : (StreamNames){0};
 }
 
-static Stream *open_files(const StringList *paths, StreamPart part) {
-    if (paths->count > 0) return stream_open(paths->items, paths->count, part);
+/* The part of held-out data that the names tell of: validation, else test, else all. */
+static StreamPart held_out_part(StreamNames names) {
+    return names.val ? STREAM_VAL : names.test ? STREAM_TEST : STREAM_ALL;
+}
+
+static Stream *open_files(const StringList *paths, StreamPart part, int type) {
+    if (paths->count > 0) return stream_open_as(paths->items, paths->count, part, (DataType)type);
     size_t bytes;
     const unsigned char *text = builtin_text(&bytes);
     return stream_of_text(text, bytes, "the built-in text");
@@ -32,6 +41,7 @@ static Tokenizer *tokenizer_for(const Model *model, const Stream *stream) {
     const Settings *s = model->settings;
     bool text = stream_is_bytes(stream);
     if (model->vocab == 0) { // a new shape
+        if (!text && !s->tokenizer && stream_vocab_beside(stream)) return NULL; // characters, it does not say which
         bool gpt2 = !text || strncmp(s->model, "gpt2", 4) == 0;
         return tokenizer_open(s->tokenizer ? s->tokenizer : gpt2 ? "gpt2" : "bytes");
     }
@@ -47,7 +57,7 @@ static Tokenizer *tokenizer_for(const Model *model, const Stream *stream) {
 
 /* The tokens of a part. The first that is opened decides the tokenizer. */
 static Stream *open_part(Dataset *data, const Model *model, const StringList *paths, StreamPart part) {
-    Stream *stream = open_files(paths, part);
+    Stream *stream = open_files(paths, part, model->settings->data_type);
     bool text = stream_is_bytes(stream);
     if (!data->train) {
         data->is_text = text;
@@ -77,32 +87,86 @@ static void split(Dataset *data, Stream *whole, double fraction) {
     data->whole = whole;
 }
 
+/* Adds a phrase to what a person should know of the data. */
+static void note(Dataset *data, const char *format, ...) PRINTF_LIKE(2, 3);
+static void note(Dataset *data, const char *format, ...) {
+    size_t at = strlen(data->note), size = sizeof data->note;
+    if (at > 0) at += (size_t)snprintf(data->note + at, size - at, "; ");
+    va_list args;
+    va_start(args, format);
+    vsnprintf(data->note + at, size - at, format, args);
+    va_end(args);
+}
+
+/* Which files the names chose to train on, and which are left out. */
+static void note_names(Dataset *data, StreamNames names, bool has_val) {
+    int files = stream_files(data->train), unnamed = names.train ? names.others : 0;
+    if (names.train + names.val + names.test + names.others == 0) return; // no directory, no glob
+    if (!has_val) note(data, "no file is named val: %d file%s training data", files, files == 1 ? " is" : "s are");
+    if (names.test) note(data, "%d named test %s left out", names.test, names.test == 1 ? "is" : "are");
+    if (unnamed) note(data, "%d not named train %s left out", unnamed, unnamed == 1 ? "is" : "are");
+}
+
 Dataset dataset_open(const Settings *s, const char *weights, int vocab) {
     const Model model = {s, weights, vocab};
     const StringList *paths = &s->data;
-    bool parts = has_val_part(paths);
+    StreamNames names = names_of(paths);
     Dataset data = {0};
-    if (s->val.count > 0 || parts) {
+    if (s->val.count > 0 || names.val) {
         const StringList *val = s->val.count > 0 ? &s->val : paths;
-        data.train = open_part(&data, &model, paths, parts ? STREAM_TRAIN : STREAM_ALL);
-        data.val = open_part(&data, &model, val, has_val_part(val) ? STREAM_VAL : STREAM_ALL);
+        data.train = open_part(&data, &model, paths, STREAM_TRAIN);
+        data.val = open_part(&data, &model, val, held_out_part(names_of(val)));
     } else if (s->val_fraction > 0) {
-        split(&data, open_part(&data, &model, paths, STREAM_ALL), s->val_fraction);
+        split(&data, open_part(&data, &model, paths, STREAM_TRAIN), s->val_fraction);
     } else {
-        data.train = open_part(&data, &model, paths, STREAM_ALL);
+        data.train = open_part(&data, &model, paths, STREAM_TRAIN);
     }
+    data.vocab_beside = vocab ? 0 : stream_vocab_beside(data.train);
+    if (data.vocab_beside) note(&data, "meta.pkl beside it says a vocabulary of %d", data.vocab_beside);
+    note_names(&data, names, data.val && !data.whole);
+    return data;
+}
+
+Dataset dataset_open_held_out(const Settings *s, const char *weights, int vocab) {
+    const Model model = {s, weights, vocab};
+    StreamNames names = names_of(&s->data);
+    Dataset data = {0};
+    if (!names.val && s->val_fraction > 0)
+        split(&data, open_part(&data, &model, &s->data, STREAM_TRAIN), s->val_fraction);
+    else
+        data.val = open_part(&data, &model, &s->data, held_out_part(names));
     return data;
 }
 
 void dataset_close(Dataset *data) {
     stream_close(data->train);
-    if (data->val) stream_close(data->val);
-    if (data->whole) stream_close(data->whole);
+    stream_close(data->val);
+    stream_close(data->whole);
     tokenizer_free(data->tokenizer);
     *data = (Dataset){0};
 }
 
-int dataset_vocab(const Dataset *data) { return data->tokenizer ? tokenizer_vocab(data->tokenizer) : 0; }
+enum { GPT2_VOCAB = 50257, HEAD = 1 << 16, ENOUGH = 1 << 10 };
+
+int dataset_vocab(const Dataset *data) {
+    if (data->tokenizer) return tokenizer_vocab(data->tokenizer);
+    return data->vocab_beside;
+}
+
+void dataset_hint_vocab(const Dataset *data) {
+    uint64_t length = stream_length(data->train);
+    size_t count = length < HEAD ? (size_t)length : HEAD;
+    if (data->is_text || dataset_vocab(data) != GPT2_VOCAB || count < ENOUGH) return;
+    int32_t *ids = memory_new(count, sizeof *ids, "tokens"), largest = 0;
+    stream_read(data->train, 0, count, ids);
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] > largest) largest = ids[i];
+    free(ids);
+    if (largest < GPT2_VOCAB / 4)
+        warning("%s: the largest id of its first %zu tokens is %d, far below GPT-2's vocabulary of %d, which the "
+                "model gets; for other tokens, such as characters, give --vocab %d",
+                stream_name(data->train), count, largest, GPT2_VOCAB, largest + 1);
+}
 
 uint64_t dataset_tokens(const Dataset *data) {
     return stream_length(data->train) + (data->val ? stream_length(data->val) : 0);

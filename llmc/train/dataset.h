@@ -12,15 +12,18 @@ typedef struct {
     Stream *whole; // NULL, or what both are slices of
     Tokenizer *tokenizer; // NULL: it is not known what the tokens mean
     bool is_text;         // given as text
+    int vocab_beside;     // what meta.pkl beside data for a new model says; else 0
+    char note[200];       // what a person should know of the data, for the start-up table; "": nothing
     uint64_t text_bytes;  // of text that became tokens of more than a byte; else 0
 } Dataset;
 
 /* Opens what --data and --val name:
  *  - no --data: the built-in text;
- *  - --val given: both as they are, but where a directory or glob has parts for training and validation
- *    ("_train_", "_val_" in its files' names) each takes its own;
- *  - no --val, but --data has such parts: by part;
- *  - else the last --val-fraction of the stream's tokens is for validation, as nanoGPT splits.
+ *  - of a directory or glob the files that are named train, or for no part ("_train_", "_val_", "test" in
+ *    their names: stream.h); what is named test is never opened;
+ *  - --val given: of its directories and globs the files named val, else those named test, else all;
+ *  - no --val, but --data has files named val: those;
+ *  - else the last --val-fraction of the training tokens is for validation, as nanoGPT splits.
  * Text is encoded. The tokenizer is --tokenizer, or the weights' own (choose_tokenizer.h); for a model of a new
  * shape bytes, or GPT-2's where the model's name begins with gpt2 or the data are tokens.
  *
@@ -30,8 +33,17 @@ typedef struct {
 Dataset dataset_open(const Settings *settings, const char *weights, int vocab);
 void dataset_close(Dataset *data);
 
-/* The vocabulary of a model for this data when none is asked for: the tokenizer's, 0 where there is none. */
+/* The data to evaluate a finished model on, in .val; .train may be NULL. Of --data's directories and globs the
+ * files named val; where there are none, the last --val-fraction of the training tokens, or with 0 the files
+ * named test; else all. */
+Dataset dataset_open_held_out(const Settings *settings, const char *weights, int vocab);
+
+/* The vocabulary of a model for this data when none is asked for: the tokenizer's, or what meta.pkl beside the
+ * data says; 0 where there is neither. */
 int dataset_vocab(const Dataset *data);
+
+/* Warns where a model gets GPT-2's vocabulary, unasked, for tokens whose first ids are all far below it. */
+void dataset_hint_vocab(const Dataset *data);
 
 /* Tokens for training and validation. */
 uint64_t dataset_tokens(const Dataset *data);

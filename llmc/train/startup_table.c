@@ -49,6 +49,7 @@ static void print_data(const Plan *plan, const Dataset *data, const Sequences *t
     printf("data       %s: %s targets an epoch, in %s sequences%s\n", stream_name(data->train),
            grouped(train->targets), grouped(train->per_epoch),
            train->shuffle ? ", shuffled" : ", in order");
+    if (*data->note) printf("           %s\n", data->note);
     if (plan->val_sequences == 0)
         printf("           no validation\n");
     else

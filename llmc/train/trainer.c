@@ -45,6 +45,7 @@ Dataset trainer_prepare(Trainer *t) {
     rank_consistency_check(&t->world, s, &data);
     t->tokenizer = data.tokenizer;
     Config config = plan_config(s, &data, t->start ? weights_config(t->start) : NULL);
+    if (!t->start && !s->vocab && t->world.rank == 0) dataset_hint_vocab(&data);
     stream_set_vocab(data.train, config.vocab);
     if (data.val) stream_set_vocab(data.val, config.vocab);
     t->sequences = sequences_new(data.train, config.seq_len, s->seed, s->shuffle);

@@ -3,8 +3,9 @@
  *
  * The four matrices of a block are Conv1D there, stored (in, out); here weights are (out, in). They
  * are transposed on the way in and out, in pieces: no second copy of the model exists. Names may
- * carry the prefix "transformer."; lm_head.weight may be stored beside wte.weight (tied, so equal),
- * and so may the causal masks h.N.attn.bias and h.N.attn.masked_bias, which are skipped. Anything
+ * carry prefixes ("transformer.", "module.", "_orig_mod."); the tied matrix may be stored as wte.weight, as
+ * lm_head.weight or as both (equal), and so may the causal masks h.N.attn.bias and h.N.attn.masked_bias, which
+ * are skipped. The tensors may lie in several files (hf_index.h). Anything
  * else unknown, missing or of another shape is fatal (EXIT_INPUT) and named. */
 #ifndef LLMC_HF_MODEL_H
 #define LLMC_HF_MODEL_H
@@ -19,8 +20,12 @@
 Config hf_config_read(const char *path);
 void hf_config_write(OutputFile *file, const Config *config);
 
-/* "transformer." or "": how a file of weights spells its names. */
-const char *hf_prefix(const SafeTensors *file);
+/* How a file of weights begins its names: "", "transformer.", "_orig_mod.transformer.", ... */
+enum { HF_PREFIX = 64 };
+void hf_prefix(const SafeTensors *file, char prefix[HF_PREFIX]);
+
+/* The type of the elements, as the file spells it: "F32". */
+const char *hf_dtype(const SafeTensors *file, const char *prefix, const TensorTable *table);
 
 /* Checks that the file holds all tensors of the model, each with this prefix, and nothing unknown.
  */

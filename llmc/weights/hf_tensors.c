@@ -19,8 +19,39 @@ enum {
 // ---------------------------------------------------------------------------------------------
 // Reading
 
-const char *hf_prefix(const SafeTensors *file) {
-    return safetensors_find(file, "transformer.wte.weight") ? "transformer." : "";
+/* What stands before a name's last part is a prefix that other tools put there: "transformer." that of
+ * GPT2LMHeadModel, "module." that of DistributedDataParallel, "_orig_mod." that of torch.compile. */
+static bool is_prefix(const char *name, size_t length) {
+    static const char *const words[] = {"transformer.", "module.", "_orig_mod.", "model."};
+    while (length > 0) {
+        size_t i = 0, count = sizeof words / sizeof words[0];
+        while (i < count && strncmp(name, words[i], strlen(words[i])) != 0) i++;
+        if (i == count || strlen(words[i]) > length) return false;
+        name += strlen(words[i]), length -= strlen(words[i]);
+    }
+    return true;
+}
+
+void hf_prefix(const SafeTensors *file, char prefix[HF_PREFIX]) {
+    static const char last[] = "wpe.weight"; // wte.weight may be stored as lm_head.weight only
+    prefix[0] = '\0';
+    for (int i = 0; i < safetensors_count(file); i++) {
+        const char *name = safetensors_get(file, i)->name;
+        size_t length = strlen(name), before = length - (sizeof last - 1);
+        if (length < sizeof last - 1 || before >= HF_PREFIX || strcmp(name + before, last) != 0) continue;
+        if (is_prefix(name, before)) snprintf(prefix, HF_PREFIX, "%.*s", (int)before, name);
+    }
+}
+
+enum { HEAD_NAME = HF_PREFIX + 16 };
+
+/* The name of the output matrix, which lies beside the transformer, not in it. */
+static const char *head_name(const char *prefix, char name[HEAD_NAME]) {
+    static const char inner[] = "transformer.";
+    size_t length = strlen(prefix), tail = sizeof inner - 1;
+    if (length >= tail && strcmp(prefix + length - tail, inner) == 0) length -= tail;
+    snprintf(name, HEAD_NAME, "%.*slm_head.weight", (int)length, prefix);
+    return name;
 }
 
 /* Whether a name is that of a causal mask that old versions stored: h.N.attn.bias, .masked_bias. */
@@ -41,13 +72,16 @@ static const char *shape_text(int dims, const size_t *shape, char text[SHAPE_TEX
     return text;
 }
 
-/* The tensor stored under prefix + name, checked for its shape and type; fatal when it is missing. */
+/* The tensor stored under prefix + name, checked for its shape and type; fatal when it is missing. The tied
+ * matrix may be stored under its other name only. */
 static const SafeTensor *find(const SafeTensors *file, const char *prefix, const Tensor *tensor) {
-    char name[64], found[SHAPE_TEXT], expected[SHAPE_TEXT];
+    char name[HF_PREFIX + sizeof tensor->name], head[HEAD_NAME], found[SHAPE_TEXT], expected[SHAPE_TEXT];
     snprintf(name, sizeof name, "%s%s", prefix, tensor->name);
     const SafeTensor *stored = safetensors_find(file, name);
-    const char *path = safetensors_path(file);
-    if (!stored) fatal(EXIT_INPUT, "%s: tensor \"%s\" is missing", path, name);
+    if (!stored && strcmp(tensor->name, "wte.weight") == 0)
+        stored = safetensors_find(file, head_name(prefix, head));
+    if (!stored) fatal(EXIT_INPUT, "%s: tensor \"%s\" is missing", safetensors_path(file), name);
+    const char *path = safetensor_path(file, stored);
     if (!safetensor_is_float(stored))
         fatal(EXIT_INPUT, "%s: tensor \"%s\" is %s, expected F32, F16 or BF16", path, name,
               stored->dtype);
@@ -56,9 +90,12 @@ static const SafeTensor *find(const SafeTensors *file, const char *prefix, const
     size_t want[2] = {tensor->transposed ? columns : rows, tensor->transposed ? rows : columns};
     if (stored->dims != tensor->dims ||
         memcmp(stored->shape, want, (size_t)tensor->dims * sizeof want[0]) != 0)
-        fatal(EXIT_INPUT, "%s: tensor \"%s\" has shape %s, expected %s", path, name,
+        fatal(EXIT_INPUT, "%s: tensor \"%s\" has shape %s, expected %s%s", path, name,
               shape_text(stored->dims, stored->shape, found),
-              shape_text(tensor->dims, want, expected));
+              shape_text(tensor->dims, want, expected),
+              tensor->transposed && stored->dims == 2 && stored->shape[0] == rows && stored->shape[1] == columns
+                  ? ": stored as nn.Linear does (nanoGPT), Hugging Face's Conv1D has it transposed"
+                  : "");
     return stored;
 }
 
@@ -66,7 +103,7 @@ static const SafeTensor *find(const SafeTensors *file, const char *prefix, const
 static void check_tied(SafeTensors *file, const SafeTensor *head, const char *prefix,
                        const Tensor *wte) {
     const SafeTensor *embedding = find(file, prefix, wte);
-    const char *path = safetensors_path(file);
+    const char *path = safetensor_path(file, head);
     bool same = strcmp(head->dtype, embedding->dtype) == 0 && head->count == embedding->count;
     size_t width = safetensor_width(head);
     for (size_t done = 0, n; same && done < head->count; done += n) {
@@ -81,12 +118,15 @@ static void check_tied(SafeTensors *file, const SafeTensor *head, const char *pr
 }
 
 void hf_check_weights(SafeTensors *file, const char *prefix, const TensorTable *table) {
+    char head[HEAD_NAME], wte[HF_PREFIX + 16];
+    head_name(prefix, head);
+    snprintf(wte, sizeof wte, "%swte.weight", prefix);
     for (int i = 0; i < table->count; i++) find(file, prefix, &table->tensors[i]);
     for (int i = 0; i < safetensors_count(file); i++) {
         const SafeTensor *stored = safetensors_get(file, i);
         const char *name = stored->name;
-        if (strcmp(name, "lm_head.weight") == 0) {
-            check_tied(file, stored, prefix, &table->tensors[0]);
+        if (strcmp(name, head) == 0) {
+            if (safetensors_find(file, wte)) check_tied(file, stored, prefix, &table->tensors[0]);
             continue;
         }
         char shown[JSON_SHOWN];
@@ -95,8 +135,12 @@ void hf_check_weights(SafeTensors *file, const char *prefix, const TensorTable *
                       is_mask(name + strlen(prefix)));
         if (!known)
             fatal(EXIT_INPUT, "%s: tensor \"%s\" is no part of a GPT-2 of this shape",
-                  safetensors_path(file), json_shown(name, shown));
+                  safetensor_path(file, stored), json_shown(name, shown));
     }
+}
+
+const char *hf_dtype(const SafeTensors *file, const char *prefix, const TensorTable *table) {
+    return find(file, prefix, &table->tensors[0])->dtype;
 }
 
 struct HfReader {

@@ -19,12 +19,18 @@ enum {
     PIECE = 1 << 16,        // elements that a thread converts at a time
 };
 
-struct SafeTensors {
+/* One file: a model may lie in several. */
+typedef struct {
     File *file;
     const Json *header;
-    SafeTensor *tensors; // (count), by begin
-    int count;
     size_t data; // where the header ends
+} Part;
+
+struct SafeTensors {
+    Part *parts; // (part_count)
+    int part_count;
+    SafeTensor *tensors; // (count), by part and begin
+    int count;
 };
 
 static const struct {
@@ -46,23 +52,23 @@ static int dtype_of(const char *name) {
 // Reading the header
 
 __attribute__((format(printf, 3, 4))) _Noreturn static void
-bad_tensor(const SafeTensors *st, const char *name, const char *format, ...) {
+bad_tensor(const Part *part, const char *name, const char *format, ...) {
     char message[300], shown[JSON_SHOWN];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    fatal(EXIT_INPUT, "%s: tensor \"%s\": %s", file_path(st->file), json_shown(name, shown),
+    fatal(EXIT_INPUT, "%s: tensor \"%s\": %s", file_path(part->file), json_shown(name, shown),
           message);
 }
 
 /* The JSON header, after the checks of its length. */
-static const Json *read_header(SafeTensors *st, const char *path) {
-    size_t size = file_size(st->file);
+static const Json *read_header(Part *part, const char *path) {
+    size_t size = file_size(part->file);
     if (size < LENGTH_BYTES)
         fatal(EXIT_INPUT, "%s: %zu bytes are too few for a safetensors file; is it the right file?",
               path, size);
-    uint64_t length = load_u64(file_at(st->file, 0, LENGTH_BYTES));
+    uint64_t length = load_u64(file_at(part->file, 0, LENGTH_BYTES));
     if (length > MAX_HEADER)
         fatal(EXIT_INPUT,
               "%s: says that its header has %llu bytes, but at most %d are allowed: no "
@@ -73,9 +79,9 @@ static const Json *read_header(SafeTensors *st, const char *path) {
               "%s: says that its header has %llu bytes, but %zu follow: no safetensors file, "
               "or cut",
               path, (unsigned long long)length, size - LENGTH_BYTES);
-    st->data = LENGTH_BYTES + (size_t)length;
+    part->data = LENGTH_BYTES + (size_t)length;
 
-    const char *text = (const char *)file_at(st->file, LENGTH_BYTES, (size_t)length);
+    const char *text = (const char *)file_at(part->file, LENGTH_BYTES, (size_t)length);
     if (length == 0 || text[0] != '{')
         fatal(EXIT_INPUT, "%s: the header does not start with {: no safetensors file", path);
     char problem[JSON_PROBLEM];
@@ -84,31 +90,31 @@ static const Json *read_header(SafeTensors *st, const char *path) {
     return header;
 }
 
-static void check_metadata(const SafeTensors *st, const Json *metadata) {
+static void check_metadata(const Part *part, const Json *metadata) {
     if (metadata->kind != JSON_OBJECT)
-        fatal(EXIT_INPUT, "%s: __metadata__ is %s, expected an object", file_path(st->file),
+        fatal(EXIT_INPUT, "%s: __metadata__ is %s, expected an object", file_path(part->file),
               json_kind(metadata));
     for (const Json *member = metadata->first; member; member = member->next)
         if (member->kind != JSON_STRING) {
             char shown[JSON_SHOWN];
             fatal(EXIT_INPUT, "%s: __metadata__ member \"%s\" is %s, expected a string",
-                  file_path(st->file), json_shown(member->name, shown), json_kind(member));
+                  file_path(part->file), json_shown(member->name, shown), json_kind(member));
         }
 }
 
 /* dtype and shape; sets count and bytes to what they say. */
-static void read_shape(const SafeTensors *st, const Json *entry, SafeTensor *tensor) {
+static void read_shape(const Part *part, const Json *entry, SafeTensor *tensor) {
     const Json *dtype = json_member(entry, "dtype"), *shape = json_member(entry, "shape");
     if (!dtype || dtype->kind != JSON_STRING)
-        bad_tensor(st, entry->name, "dtype is %s, expected a string", json_kind(dtype));
+        bad_tensor(part, entry->name, "dtype is %s, expected a string", json_kind(dtype));
     int type = dtype_of(dtype->text);
     char shown[JSON_SHOWN];
     if (type < 0)
-        bad_tensor(st, entry->name, "unknown dtype \"%s\"", json_shown(dtype->text, shown));
+        bad_tensor(part, entry->name, "unknown dtype \"%s\"", json_shown(dtype->text, shown));
     if (!shape || shape->kind != JSON_ARRAY)
-        bad_tensor(st, entry->name, "shape is %s, expected an array", json_kind(shape));
+        bad_tensor(part, entry->name, "shape is %s, expected an array", json_kind(shape));
     if (shape->count > SAFETENSORS_DIMS)
-        bad_tensor(st, entry->name, "has %zu dimensions, expected at most %d", shape->count,
+        bad_tensor(part, entry->name, "has %zu dimensions, expected at most %d", shape->count,
                    SAFETENSORS_DIMS);
 
     tensor->dtype = dtypes[type].name;
@@ -116,39 +122,39 @@ static void read_shape(const SafeTensors *st, const Json *entry, SafeTensor *ten
     for (const Json *size = shape->first; size; size = size->next) {
         int64_t n;
         if (!json_integer(size, 0, INT64_MAX, &n))
-            bad_tensor(st, entry->name, "shape holds %s, expected whole numbers from 0",
+            bad_tensor(part, entry->name, "shape holds %s, expected whole numbers from 0",
                        json_kind(size));
         if (__builtin_mul_overflow(tensor->count, (size_t)n, &tensor->count))
-            bad_tensor(st, entry->name, "shape counts more elements than 64 bits");
+            bad_tensor(part, entry->name, "shape counts more elements than 64 bits");
         tensor->shape[tensor->dims++] = (size_t)n;
     }
     if (__builtin_mul_overflow(tensor->count, dtypes[type].bytes, &tensor->bytes))
-        bad_tensor(st, entry->name, "shape counts more bytes than 64 bits");
+        bad_tensor(part, entry->name, "shape counts more bytes than 64 bits");
 }
 
-static SafeTensor read_tensor(const SafeTensors *st, const Json *entry) {
+static SafeTensor read_tensor(const Part *part, const Json *entry) {
     SafeTensor tensor = {.name = entry->name};
     if (entry->kind != JSON_OBJECT)
-        bad_tensor(st, entry->name, "is %s, expected an object", json_kind(entry));
-    read_shape(st, entry, &tensor);
+        bad_tensor(part, entry->name, "is %s, expected an object", json_kind(entry));
+    read_shape(part, entry, &tensor);
 
     const Json *offsets = json_member(entry, "data_offsets");
-    int64_t begin, end, room = (int64_t)(file_size(st->file) - st->data);
+    int64_t begin, end, room = (int64_t)(file_size(part->file) - part->data);
     if (!offsets || offsets->kind != JSON_ARRAY || offsets->count != 2)
-        bad_tensor(st, entry->name, "data_offsets is %s, expected an array of two numbers",
+        bad_tensor(part, entry->name, "data_offsets is %s, expected an array of two numbers",
                    json_kind(offsets));
     if (!json_integer(offsets->first, 0, INT64_MAX, &begin) ||
         !json_integer(offsets->first->next, begin, INT64_MAX, &end))
-        bad_tensor(st, entry->name,
+        bad_tensor(part, entry->name,
                    "data_offsets are not two whole numbers, the first the smaller");
     if (end > room)
-        bad_tensor(st, entry->name,
+        bad_tensor(part, entry->name,
                    "ends at byte %lld of the data, but the file has only %lld: cut?",
                    (long long)end, (long long)room);
     if ((size_t)(end - begin) != tensor.bytes)
-        bad_tensor(st, entry->name, "data_offsets span %lld bytes, but dtype and shape need %zu",
+        bad_tensor(part, entry->name, "data_offsets span %lld bytes, but dtype and shape need %zu",
                    (long long)(end - begin), tensor.bytes);
-    tensor.begin = st->data + (size_t)begin;
+    tensor.begin = part->data + (size_t)begin;
     return tensor;
 }
 
@@ -159,42 +165,61 @@ static int by_begin(const void *a, const void *b) {
     return (x_end > y_end) - (x_end < y_end);
 }
 
-/* The tensors, in this order, must cover the data: no hole, no overlap, no rest. */
-static void check_cover(const SafeTensors *st) {
-    size_t at = st->data;
-    for (int i = 0; i < st->count; i++) {
-        const SafeTensor *tensor = &st->tensors[i];
+/* A part's tensors, in this order, must cover its data: no hole, no overlap, no rest. */
+static void check_cover(const Part *part, const SafeTensor *tensors, int count) {
+    size_t at = part->data;
+    for (int i = 0; i < count; i++) {
+        const SafeTensor *tensor = &tensors[i];
         if (tensor->begin != at)
-            bad_tensor(st, tensor->name,
+            bad_tensor(part, tensor->name,
                        "begins at byte %zu of the data, but the one before ends at %zu",
-                       tensor->begin - st->data, at - st->data);
+                       tensor->begin - part->data, at - part->data);
         at += tensor->bytes;
     }
-    if (at != file_size(st->file))
-        fatal(EXIT_INPUT, "%s: %zu bytes follow after the last tensor", file_path(st->file),
-              file_size(st->file) - at);
+    if (at != file_size(part->file))
+        fatal(EXIT_INPUT, "%s: %zu bytes follow after the last tensor", file_path(part->file),
+              file_size(part->file) - at);
 }
 
-SafeTensors *safetensors_open(const char *path) {
-    SafeTensors *st = memory_new(1, sizeof *st, path);
-    st->file = file_open(path);
-    st->header = read_header(st, path);
-    st->tensors = memory_new(st->header->count, sizeof *st->tensors, "a list of tensors");
-    for (const Json *entry = st->header->first; entry; entry = entry->next) {
-        if (strcmp(entry->name, "__metadata__") == 0)
-            check_metadata(st, entry);
-        else
-            st->tensors[st->count++] = read_tensor(st, entry);
+/* Opens a part and appends its tensors, by begin. */
+static void add_part(SafeTensors *st, const char *path) {
+    int number = st->part_count++, first = st->count;
+    Part *part = &st->parts[number];
+    part->file = file_open(path);
+    part->header = read_header(part, path);
+    st->tensors = memory_grow(st->tensors, (size_t)first + part->header->count + 1, sizeof *st->tensors,
+                              "a list of tensors");
+    for (const Json *entry = part->header->first; entry; entry = entry->next) {
+        if (strcmp(entry->name, "__metadata__") == 0) {
+            check_metadata(part, entry);
+            continue;
+        }
+        if (number > 0 && safetensors_find(st, entry->name))
+            bad_tensor(part, entry->name, "is in another file of this model, too");
+        st->tensors[st->count] = read_tensor(part, entry);
+        st->tensors[st->count++].part = number;
     }
-    qsort(st->tensors, (size_t)st->count, sizeof *st->tensors, by_begin);
-    check_cover(st);
+    int count = st->count - first;
+    if (count) qsort(st->tensors + first, (size_t)count, sizeof *st->tensors, by_begin);
+    check_cover(part, st->tensors + first, count);
+}
+
+SafeTensors *safetensors_open_parts(const char *const *paths, int count) {
+    SafeTensors *st = memory_new(1, sizeof *st, paths[0]);
+    st->parts = memory_new((size_t)count, sizeof *st->parts, "a list of files");
+    for (int i = 0; i < count; i++) add_part(st, paths[i]);
     return st;
 }
 
+SafeTensors *safetensors_open(const char *path) { return safetensors_open_parts(&path, 1); }
+
 void safetensors_close(SafeTensors *st) {
     if (!st) return;
-    file_close(st->file);
-    json_free(st->header);
+    for (int i = 0; i < st->part_count; i++) {
+        file_close(st->parts[i].file);
+        json_free(st->parts[i].header);
+    }
+    free(st->parts);
     free(st->tensors);
     free(st);
 }
@@ -202,7 +227,11 @@ void safetensors_close(SafeTensors *st) {
 // ---------------------------------------------------------------------------------------------
 // Reading tensors
 
-const char *safetensors_path(const SafeTensors *st) { return file_path(st->file); }
+const char *safetensors_path(const SafeTensors *st) { return file_path(st->parts[0].file); }
+
+const char *safetensor_path(const SafeTensors *st, const SafeTensor *tensor) {
+    return file_path(st->parts[tensor->part].file);
+}
 
 int safetensors_count(const SafeTensors *st) { return st->count; }
 
@@ -223,7 +252,7 @@ size_t safetensor_width(const SafeTensor *tensor) { return dtypes[dtype_of(tenso
 const unsigned char *safetensor_at(SafeTensors *st, const SafeTensor *tensor, size_t first,
                                    size_t count) {
     size_t width = safetensor_width(tensor);
-    return file_at(st->file, tensor->begin + first * width, count * width);
+    return file_at(st->parts[tensor->part].file, tensor->begin + first * width, count * width);
 }
 
 void safetensor_floats(const SafeTensor *tensor, const unsigned char *data, size_t count,

@@ -24,13 +24,19 @@ typedef struct {
     size_t shape[SAFETENSORS_DIMS];
     size_t count;        // elements
     size_t begin, bytes; // in the file
+    int part;            // which of a model's files
 } SafeTensor;
 
 typedef struct SafeTensors SafeTensors;
 
 SafeTensors *safetensors_open(const char *path);
+/* A model that lies in several files, whose paths must stay valid; no tensor is in two of them. */
+SafeTensors *safetensors_open_parts(const char *const *paths, int count);
 void safetensors_close(SafeTensors *file);
+
+/* The path of the first file, and of the one with this tensor. */
 const char *safetensors_path(const SafeTensors *file);
+const char *safetensor_path(const SafeTensors *file, const SafeTensor *tensor);
 
 /* The tensors, in the order of their data. */
 int safetensors_count(const SafeTensors *file);

@@ -3,6 +3,9 @@
 
 #include "../base/error.h"
 #include "../base/memory.h"
+#include "../files/file_kind.h"
+#include "../files/path.h"
+#include "hf_index.h"
 #include "llmc_bin.h"
 
 #include <stdio.h>
@@ -16,8 +19,9 @@ struct Weights {
     TensorTable table;
     char format[48];
     LlmcBin *bin; // or
-    char *path;   // of the safetensors file,
+    HfFiles files; // of safetensors,
     SafeTensors *file;
+    char prefix[HF_PREFIX]; // of its names
     HfReader *reader;
 };
 
@@ -29,53 +33,123 @@ static void check_count(const SafeTensors *file, const Config *config) {
               safetensors_path(file), safetensors_count(file), config->layers, least);
 }
 
-static void check_there(const char *directory, const char *path) {
-    char other[4096];
-    if (access(path, F_OK) == 0) return;
-    snprintf(other, sizeof other, "%s/pytorch_model.bin", directory);
-    if (access(other, F_OK) == 0)
-        fatal(EXIT_INPUT,
-              "%s: pickles are not read; save the model again with safe_serialization=True", other);
-    snprintf(other, sizeof other, "%s.index.json", path);
-    if (access(other, F_OK) == 0)
-        fatal(EXIT_INPUT, "%s: weights in several files are not read; save the model again as one",
-              other);
+// ---------------------------------------------------------------------------------------------
+// Hugging Face directories
+
+static const char model_file[] = "model.safetensors", index_file[] = "model.safetensors.index.json";
+
+#define SAVE_AGAIN(more)                                                                           \
+    "write safetensors: python3 -c \"from transformers import GPT2LMHeadModel as M; "              \
+    "M.from_pretrained('DIR'" more ").save_pretrained('NEW')\""
+
+/* Ends the program where a directory has weights of a format that is not read. */
+static void refuse_other_formats(const char *directory) {
+    static const struct {
+        const char *name, *remedy;
+    } others[] = {
+        {"pytorch_model.bin", "pickles are not read; " SAVE_AGAIN("")},
+        {"pytorch_model.bin.index.json", "pickles are not read; " SAVE_AGAIN("")},
+        {"tf_model.h5", "TensorFlow's weights are not read; " SAVE_AGAIN(", from_tf=True")},
+        {"flax_model.msgpack", "Flax's weights are not read; " SAVE_AGAIN(", from_flax=True")},
+        {"ckpt.pt", "nanoGPT's pickles are not read; write its model's tensors with safetensors.torch.save_file, in "
+                    "Hugging Face's names and orientation"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (path_exists_in(directory, others[i].name))
+            fatal(EXIT_INPUT, "%s/%s: %s", directory, others[i].name, others[i].remedy);
 }
 
-static void open_directory(Weights *weights, const char *path) {
-    size_t bytes = strlen(path) + sizeof "/model.safetensors";
-    char *config_path = memory_new(bytes, 1, "a file name");
-    weights->path = memory_new(bytes, 1, "a file name");
-    snprintf(config_path, bytes, "%s/config.json", path);
-    snprintf(weights->path, bytes, "%s/model.safetensors", path);
-    check_there(path, weights->path);
-    weights->config = hf_config_read(config_path);
-    free(config_path);
+/* The files with a directory's tensors: `only`, where it is given. */
+static HfFiles files_of(const char *directory, const char *only) {
+    HfFiles files = {memory_new(1, sizeof *files.paths, "a list of files"), 1};
+    if (only) {
+        files.paths[0] = memory_string(only);
+    } else if (!path_exists_in(directory, model_file) && path_exists_in(directory, index_file)) {
+        free(files.paths);
+        char *index = path_join(directory, index_file);
+        files = hf_index_read(index);
+        free(index);
+    } else {
+        if (!path_exists_in(directory, model_file)) refuse_other_formats(directory);
+        files.paths[0] = path_join(directory, model_file);
+    }
+    return files;
+}
 
-    weights->file = safetensors_open(weights->path);
-    const char *prefix = hf_prefix(weights->file);
+static void open_directory(Weights *weights, const char *directory, const char *only) {
+    char *config = path_join(directory, "config.json");
+    weights->files = files_of(directory, only);
+    weights->config = hf_config_read(config);
+    free(config);
+    weights->file = safetensors_open_parts((const char *const *)weights->files.paths, weights->files.count);
+    if (weights->files.count > 1) {
+        char *index = path_join(directory, index_file);
+        hf_index_check(index, weights->file);
+        free(index);
+    }
+    hf_prefix(weights->file, weights->prefix);
     check_count(weights->file, &weights->config);
     weights->table = tensor_table_new(&weights->config);
-    hf_check_weights(weights->file, prefix, &weights->table);
-    weights->reader = hf_reader_new(weights->file, prefix, &weights->table);
-    char wte[64];
-    snprintf(wte, sizeof wte, "%swte.weight", prefix);
+    hf_check_weights(weights->file, weights->prefix, &weights->table);
+    weights->reader = hf_reader_new(weights->file, weights->prefix, &weights->table);
     snprintf(weights->format, sizeof weights->format, "safetensors, %s",
-             safetensors_find(weights->file, wte)->dtype);
+             hf_dtype(weights->file, weights->prefix, &weights->table));
+}
+
+// ---------------------------------------------------------------------------------------------
+// Files
+
+static bool ends_in(const char *name, const char *ending) {
+    size_t length = strlen(name), end = strlen(ending);
+    return length >= end && strcmp(name + length - end, ending) == 0;
+}
+
+/* A .safetensors file stands for its directory; one of another name than usual is itself the weights. */
+static void open_safetensors(Weights *weights, const char *path) {
+    char *directory = memory_string(path), *slash = strrchr(directory, '/');
+    const char *name = slash ? slash + 1 : path;
+    if (slash)
+        slash[slash == directory] = '\0';
+    else
+        strcpy(directory, "."); // a name has more characters than that
+    if (!path_exists_in(directory, "config.json"))
+        fatal(EXIT_INPUT, "%s: config.json is missing beside %s, so that nobody knows its shape; get it from where "
+                          "the weights are from", path, name);
+    bool part = path_exists_in(directory, index_file) && !path_exists_in(directory, model_file);
+    open_directory(weights, directory, part ? NULL : path);
+    free(directory);
+}
+
+/* Ends the program where a file is evidently no llm.c model. */
+static void refuse_foreign(const char *path) {
+    File *file = file_open(path);
+    FileKind kind = file_kind(file);
+    if (file_is_markup(file))
+        fatal(EXIT_INPUT, "%s: is an HTML page, but weights are expected: a failed download? Fetch it again", path);
+    if (kind.what)
+        fatal(EXIT_INPUT, "%s: is %s, but weights are expected; %s", path, kind.what, kind.model);
+    if (file_starts_as_text(file))
+        fatal(EXIT_INPUT, "%s: is text, but weights are expected; text is given with --data", path);
+    file_close(file);
 }
 
 const char *weights_path(const char *model) {
     Config shape;
-    return !config_named(model, &shape) && access(model, F_OK) == 0 ? model : NULL;
+    return !config_named(model, &shape) && path_exists(model) ? model : NULL;
 }
 
 Weights *weights_open(const char *path) {
     Weights *weights = memory_new(1, sizeof *weights, "a model file");
     struct stat status;
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
-        open_directory(weights, path);
+        open_directory(weights, path, NULL);
         return weights;
     }
+    if (ends_in(path, ".safetensors")) {
+        open_safetensors(weights, path);
+        return weights;
+    }
+    if (!llmc_bin_matches(path)) refuse_foreign(path);
     weights->bin = llmc_bin_open(path);
     weights->config = *llmc_bin_config(weights->bin);
     weights->table = tensor_table_new(&weights->config);
@@ -90,7 +164,7 @@ void weights_close(Weights *weights) {
     hf_reader_free(weights->reader);
     safetensors_close(weights->file);
     tensor_table_free(&weights->table);
-    free(weights->path);
+    hf_files_free(&weights->files);
     free(weights);
 }
 

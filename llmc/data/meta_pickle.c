@@ -1,0 +1,72 @@
+/* meta_pickle.c: see meta_pickle.h. What is looked for (pickletools of Python, protocols 2 to 5):
+ *
+ *   8c 0a       SHORT_BINUNICODE of 10 bytes, or 58 0a 00 00 00 BINUNICODE
+ *   vocab_size
+ *   94          MEMOIZE, or 71 xx BINPUT, or 72 xx xx xx xx LONG_BINPUT, or nothing
+ *   4b xx       BININT1, or 4d xx xx BININT2, or 4a xx xx xx xx BININT
+ */
+#include "meta_pickle.h"
+
+#include "../base/memory.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_BYTES = 1 << 20, MOST_VOCAB = 1 << 24 };
+
+static const char key[] = "vocab_size";
+enum { KEY = sizeof key - 1 };
+
+typedef struct {
+    const unsigned char *bytes;
+    size_t count;
+} Bytes;
+
+/* Whether the key at `at` has the opcode of a string before it, not just its letters. */
+static bool is_string(Bytes pickle, size_t at) {
+    const unsigned char *p = pickle.bytes + at;
+    return (at >= 2 && memcmp(p - 2, "\x8c\x0a", 2) == 0) ||
+           (at >= 5 && memcmp(p - 5, "X\x0a\0\0\0", 5) == 0);
+}
+
+/* The number whose opcode stands at `at`, after what stores the key; -1: there is none. */
+static int64_t number_at(Bytes pickle, size_t at) {
+    static const size_t stored[256] = {[0x94] = 1, ['q'] = 2, ['r'] = 5};
+    static const size_t width[256] = {['K'] = 1, ['M'] = 2, ['J'] = 4};
+    if (at < pickle.count) at += stored[pickle.bytes[at]];
+    if (at >= pickle.count) return -1;
+    size_t bytes = width[pickle.bytes[at]];
+    if (bytes == 0 || pickle.count - at - 1 < bytes) return -1;
+    uint32_t value = 0;
+    for (size_t i = 0; i < bytes; i++) value |= (uint32_t)pickle.bytes[at + 1 + i] << 8 * i;
+    return value;
+}
+
+/* The number beside the key, where the key is there once. */
+static int find(Bytes pickle) {
+    int64_t found = 0;
+    for (size_t at = 0; at + KEY <= pickle.count; at++) {
+        if (memcmp(pickle.bytes + at, key, KEY) != 0 || !is_string(pickle, at)) continue;
+        if (found) return 0;
+        found = number_at(pickle, at + KEY);
+    }
+    return found >= 1 && found <= MOST_VOCAB ? (int)found : 0;
+}
+
+int meta_pickle_vocab(const char *path) {
+    struct stat status;
+    FILE *file = stat(path, &status) == 0 && S_ISREG(status.st_mode) ? fopen(path, "rb") : NULL;
+    if (!file) return 0;
+    unsigned char *bytes = memory_new(MOST_BYTES, 1, "meta.pkl");
+    Bytes pickle = {bytes, fread(bytes, 1, MOST_BYTES, file)};
+    fclose(file);
+    bool is_pickle = pickle.count >= 2 && bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5;
+    int vocab = is_pickle ? find(pickle) : 0;
+    free(bytes);
+    return vocab;
+}

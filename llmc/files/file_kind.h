@@ -1,0 +1,29 @@
+/* file_kind.h: what a file is that is none of those the program was asked to read. Weights where data should
+ * be, a download's error page, a compressed archive, a file of another byte order: each is told by its first
+ * bytes, and has a way out.
+ * Not here: the kinds that are read (data/shard.h, weights/weights.h). */
+#ifndef LLMC_FILE_KIND_H
+#define LLMC_FILE_KIND_H
+
+#include "input.h"
+
+#include <stdbool.h>
+
+typedef struct {
+    const char
+        *what; // "a zip archive (PyTorch's .pt and .bin are such)"; NULL: nothing that is known
+    const char *data;  // what to do where tokens or text are expected
+    const char *model; // and where weights are
+} FileKind;
+
+/* What the file's first bytes say. A file that the program reads as data or weights has a kind, too, since it
+ * may be given in the other's place: ask only after looking for what was expected. */
+FileKind file_kind(File *file);
+
+/* Whether the file begins with printable ASCII, in at least 32 bytes: 16 random tokens do so once in 2e12. */
+bool file_starts_as_text(File *file);
+
+/* Whether it is text whose first sign is <, as a web page's is. */
+bool file_is_markup(File *file);
+
+#endif

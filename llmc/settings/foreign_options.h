@@ -1,0 +1,29 @@
+/* foreign_options.h: the options that people know from other programs. llm.c's short ones (-i, -l, ...) are
+ * read as the options that say the same here. Names of nanoGPT, PyTorch and Hugging Face scripts are refused
+ * with a hint.
+ * Not here: this program's own options (option.h). */
+#ifndef LLMC_FOREIGN_OPTIONS_H
+#define LLMC_FOREIGN_OPTIONS_H
+
+#include "option.h"
+
+enum { FOREIGN_WORDS = 8 }; // the most words that one short option becomes
+
+/* Whether `word` is written as llm.c's options are: - and letters. -h counts only where `next` (or NULL) is a
+ * number, since it also asks for help. */
+bool foreign_is_short(const char *word, const char *next);
+
+/* Reads argv[at] and the value after it as llm.c does, and writes the words that say the same here. They live
+ * until the program ends. Returns their number: 0 where the value asks for what is done anyway. Fatal
+ * (EXIT_USAGE) where llm.c's option has no counterpart, with the way to do it here; -1 where llm.c has no such
+ * option. */
+int foreign_translate(int argc, char **argv, int at, char *words[FOREIGN_WORDS]);
+
+/* Says once, in one line, what all translated options are here; nothing when there were none. */
+void foreign_say(void);
+
+/* What another program's option `name` is in this table, as a phrase for a message; NULL: unknown. value: what
+ * stands after =, or NULL. */
+const char *foreign_hint(const OptionTable *table, const char *name, const char *value);
+
+#endif
