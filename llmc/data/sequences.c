@@ -1,4 +1,5 @@
-/* sequences.c: see sequences.h. */
+/* sequences.c: the order of sequences, and their reading. sequences_at is the order; sequences_valid_total is
+ * the N of chapter 27.3, computed without reading a token; sequences_read makes inputs and targets. */
 #include "sequences.h"
 
 #include "../base/error.h"
@@ -18,8 +19,8 @@ Sequences sequences_new(const Stream *stream, int seq_len, uint64_t seed, bool s
     return (Sequences){stream, seq_len, seed, shuffle, targets / T + (targets % T != 0), targets};
 }
 
-uint64_t sequences_at(const Sequences *sequences, uint64_t position) {
-    uint64_t epoch = position / sequences->per_epoch, index = position % sequences->per_epoch;
+uint64_t sequences_at(const Sequences *sequences, uint64_t served) {
+    uint64_t epoch = served / sequences->per_epoch, index = served % sequences->per_epoch;
     if (!sequences->shuffle) return index;
     return permute(index, sequences->per_epoch, hash_add(hash_add(0, sequences->seed), epoch));
 }
@@ -31,7 +32,8 @@ int sequences_valid(const Sequences *sequences, uint64_t j) {
 
 uint64_t sequences_valid_total(const Sequences *sequences, uint64_t first, uint64_t count) {
     uint64_t total = 0, T = (uint64_t)sequences->seq_len;
-    if (sequences->targets % T == 0) return count * T;
+    if (sequences->targets % T == 0) return count * T; // no sequence is short
+    // Epoch by epoch: a whole one has all targets; of a part each sequence is asked whether it is the short one.
     for (uint64_t end = first + count; first < end;) {
         uint64_t rest = sequences->per_epoch - first % sequences->per_epoch; // of this epoch
         uint64_t part = rest < end - first ? rest : end - first;
