@@ -1,4 +1,5 @@
-/* trainer.c: see trainer.h. */
+/* trainer.c: the beginning of a run and its checkpoints, in the order of the diagram in trainer.h. Training
+ * and `plan` share trainer_prepare; only training goes on with logs, weights and saves. */
 #include "trainer.h"
 
 #include "../base/activity.h"

@@ -1,6 +1,43 @@
-/* trainer.h: a run, and what happens around its updates: how it begins, anew or from a checkpoint, its
- * logs, and its checkpoints. Not here: the updates (train_gpt2.c), and what a checkpoint is made of
- * (checkpoint.h). */
+// clang-format off
+/* trainer.h: the life of a run around its updates: how it begins, its logs, its checkpoints.
+ *
+ *                    resume_open: lock OUT, look for a checkpoint
+ *                     |                                |
+ *           no checkpoint, or --resume never      a good checkpoint
+ *                     |                                |
+ *                     v                                v
+ *                  NEW RUN                      resume_check: is it the same run?
+ *     run_directory_clear, log_open                    |              |
+ *     weights: random or --model                       | yes          | no: refused, nothing was changed
+ *                     |                                v
+ *                     |                     all updates done? --- yes ---> "is finished", exit 0
+ *                     |                                | no
+ *                     |                                v
+ *                     |                             RESUMED
+ *                     |               checkpoints_set_aside, log_resume,
+ *                     |               restore_checkpoint
+ *                     v                                |
+ *     +---------> TRAINING <---------------------------+
+ *     |               |   |            |
+ *     |   --save-every|   | last step  | signal              killed, power cut, an error
+ *     |               v   v            v                                  |
+ *     +---------- trainer_save ------> exit 0 (done) or 75 (stopped)      v
+ *                                                              the newest good checkpoint is there
+ *
+ * What holds at every moment, also after a crash:
+ *  (1) A checkpoint under its final name is complete. It is written under a temporary name, each file is
+ *      fsynced, and the directory is renamed last (files/output.h).
+ *  (2) The logs hold every step up to the newest checkpoint: they are fsynced before it is written. What
+ *      follows is cut off by a resume, so that no step stands twice.
+ *  (3) A checkpoint says how far everything was: updates, AdamW's t, sequences served, bytes of the logs. A
+ *      resumed run starts from these numbers alone.
+ *  (4) One process at a time writes in OUT: it holds the lock from before it looks until it ends.
+ *  (5) Weights that are not finite are never saved: such an update is not applied (train_gpt2.c).
+ *  (6) An old checkpoint is removed only after a newer one is complete.
+ *
+ * Rank 0 alone writes (chapter 27.6); the other ranks have no log and no lock. Not here: the updates
+ * (train_gpt2.c). Next: resume.h, then checkpoint.h for what a checkpoint is made of. */
+// clang-format on
 #ifndef LLMC_TRAINER_H
 #define LLMC_TRAINER_H
 
@@ -21,10 +58,10 @@ typedef struct {
     Batch *batch;
     const Tokenizer *tokenizer; // of the data; NULL: it is not known
     Examples *examples;         // of --hellaswag, or NULL
-    Log *log;  // NULL on all ranks but 0
-    char *out; // the run's directory, likewise
+    Log *log;                   // NULL on all ranks but 0
+    char *out;                  // the run's directory, likewise
 
-    // Where the run begins: a checkpoint, other weights (NULL: random ones), or nothing.
+    // Where the run begins: at a checkpoint, or from other weights (NULL: random ones).
     Resume resume;
     Weights *start;
 
@@ -36,8 +73,8 @@ typedef struct {
  * planning. */
 Dataset trainer_prepare(Trainer *t);
 
-/* Whether the checkpoint to resume from is the end of the run, which it then says; refuses one that is of
- * another run (EXIT_USAGE). */
+/* Whether all updates of the run were done at the checkpoint to resume from; then it prints so. A checkpoint
+ * of another run is refused (EXIT_USAGE). */
 bool trainer_is_finished(const Trainer *t);
 
 /* Opens the run's files on rank 0, prints the start-up table and writes the settings record; or cuts the
