@@ -125,7 +125,7 @@ static double sample(GPT2 *model) {
 static double save(const char *path, const GPT2 *model, const Settings *settings) {
     TrainerState state = {0};
     double start = now();
-    checkpoint_save(path, model, &state, settings, false);
+    checkpoint_save(path, model, &state, settings, NULL);
     return now() - start;
 }
 

@@ -53,9 +53,15 @@ static void setup(void) {
     model = new_model(&shape, 1);
 }
 
+static const Tokenizer *bytes_tokenizer(void) {
+    static Tokenizer *tokenizer;
+    if (!tokenizer) tokenizer = tokenizer_open("bytes");
+    return tokenizer;
+}
+
 static void save(const char *out, int64_t step) {
     char *path = checkpoints_path(out, step);
-    checkpoint_save(path, model, &state, &settings, true);
+    checkpoint_save(path, model, &state, &settings, bytes_tokenizer());
     free(path);
 }
 

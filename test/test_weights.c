@@ -64,7 +64,7 @@ static void write_hf(const char *path, Weights *weights) {
     TensorGroup group = {"", weights_read_rows, weights};
     Output *output = output_begin(path, OUTPUT_DIRECTORY);
     OutputFile *file = output_open(output, "config.json");
-    hf_config_write(file, weights_config(weights));
+    hf_config_write(file, weights_config(weights), -1);
     output_close(file);
     file = output_open(output, "model.safetensors");
     hf_write_tensors(file, &table, &group, 1);

@@ -3,7 +3,6 @@
 
 #include "../base/error.h"
 #include "../base/memory.h"
-#include "../weights/byte_tokenizer.h"
 #include "../weights/hf_model.h"
 
 #include <errno.h>
@@ -31,10 +30,6 @@ static void read_moments(void *context, const Tensor *tensor, size_t row, size_t
                 OF_OPTIMIZER_STATE, rows * columns);
 }
 
-static void write_config(OutputFile *file, const GPT2 *model) {
-    hf_config_write(file, &model->config);
-}
-
 static void write_model(OutputFile *file, const GPT2 *model) {
     const TensorGroup weights = {"", read_weights, (void *)model};
     hf_write_tensors(file, &model->table, &weights, 1);
@@ -59,48 +54,59 @@ static void write_optimizer(OutputFile *file, const GPT2 *model) {
     tensor_table_free(&table);
 }
 
-static void write_tokenizer(OutputFile *file, const GPT2 *model) {
-    (void)model; // the same for all
-    byte_tokenizer_write(file);
+enum { MOST_FILES = 8 };
+
+/* Where files are written, and the checksums of those that are. */
+typedef struct {
+    Output *output;
+    NamedChecksum sums[MOST_FILES];
+    int count;
+} Files;
+
+static OutputFile *begin_file(Files *files, const char *name) {
+    files->sums[files->count].name = name;
+    return output_open(files->output, name);
 }
 
-static void write_tokenizer_config(OutputFile *file, const GPT2 *model) {
-    byte_tokenizer_write_config(file, model->config.seq_len);
-}
+static void end_file(Files *files, OutputFile *file) { files->sums[files->count++].sum = output_close(file); }
 
-/* The files of a checkpoint, but trainer_state.json. */
-static const struct {
-    const char *name;
-    void (*write)(OutputFile *file, const GPT2 *model);
-    bool byte_tokens; // only where tokens are bytes
-} files[] = {{"config.json", write_config, false},
-             {"model.safetensors", write_model, false},
-             {optimizer_file, write_optimizer, false},
-             {"tokenizer.json", write_tokenizer, true},
-             {"tokenizer_config.json", write_tokenizer_config, true}};
-enum { FILES = sizeof files / sizeof files[0] };
+/* The names of all files that a checkpoint may have: first those that every one has. */
+static const char *const names[] = {"config.json",    "model.safetensors",     optimizer_file, state_file,
+                                    "tokenizer.json", "tokenizer_config.json", "vocab.json",   "merges.txt"};
+enum { NEEDED = 3, NAMES = sizeof names / sizeof names[0] }; // but the state, which has no checksum in itself
 
 bool checkpoint_has_file(const char *name) {
-    for (int i = 0; i < FILES; i++)
-        if (strcmp(name, files[i].name) == 0) return true;
-    return strcmp(name, state_file) == 0;
+    for (int i = 0; i < NAMES; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+static void write_tokenizer(Files *files, const Tokenizer *tokenizer, int seq_len) {
+    const char *name;
+    for (int i = 0; (name = tokenizer_file(tokenizer, i)); i++) {
+        OutputFile *file = begin_file(files, name);
+        tokenizer_write(tokenizer, i, file, seq_len);
+        end_file(files, file);
+    }
 }
 
 void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *state,
-                     const Settings *settings, bool byte_tokens) {
-    NamedChecksum sums[FILES];
-    int count = 0;
-    Output *output = output_begin(path, OUTPUT_DIRECTORY);
-    for (int i = 0; i < FILES; i++) {
-        if (files[i].byte_tokens && !byte_tokens) continue;
-        OutputFile *file = output_open(output, files[i].name);
-        files[i].write(file, model);
-        sums[count++] = (NamedChecksum){files[i].name, output_close(file)};
-    }
-    OutputFile *file = output_open(output, state_file);
-    trainer_state_write(file, state, settings, sums, count);
+                     const Settings *settings, const Tokenizer *tokenizer) {
+    Files files = {.output = output_begin(path, OUTPUT_DIRECTORY)};
+    OutputFile *file = begin_file(&files, "config.json");
+    hf_config_write(file, &model->config, tokenizer ? tokenizer_end_of_text(tokenizer) : -1);
+    end_file(&files, file);
+    file = begin_file(&files, "model.safetensors");
+    write_model(file, model);
+    end_file(&files, file);
+    file = begin_file(&files, optimizer_file);
+    write_optimizer(file, model);
+    end_file(&files, file);
+    if (tokenizer) write_tokenizer(&files, tokenizer, model->config.seq_len);
+    file = output_open(files.output, state_file);
+    trainer_state_write(file, state, settings, files.sums, files.count);
     output_close(file);
-    output_commit(output);
+    output_commit(files.output);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -180,9 +186,9 @@ bool checkpoint_verify(const char *path, char *problem) {
     const Json *root = read_state(path, problem);
     if (!root) return false;
     bool good = true;
-    for (int i = 0; i < FILES && good; i++) {
-        bool listed = json_member(json_member(root, "files"), files[i].name) != NULL;
-        if (listed || !files[i].byte_tokens) good = verify_file(path, root, files[i].name, problem);
+    for (int i = 0; i < NAMES && good; i++) {
+        bool listed = json_member(json_member(root, "files"), names[i]) != NULL;
+        if (listed || i < NEEDED) good = verify_file(path, root, names[i], problem);
     }
     json_free(root);
     return good;

@@ -2,7 +2,7 @@
  *
  *   config.json  model.safetensors       the model (hf_model.h)
  *   optimizer.safetensors                AdamW's moments, as m.NAME and v.NAME; matrices stand (out, in)
- *   tokenizer.json  tokenizer_config.json    only where tokens are bytes
+ *   tokenizer files                      if the tokenizer is known (tokenizer.h)
  *   trainer_state.json                   everything else, and the sums of all files (trainer_state.h)
  *
  * It is whole or absent (output.h). Its bytes do not depend on ranks or threads, but for what
@@ -11,13 +11,14 @@
 #ifndef LLMC_CHECKPOINT_H
 #define LLMC_CHECKPOINT_H
 
+#include "../text/tokenizer.h"
 #include "../weights/weights.h"
 #include "trainer_state.h"
 
-/* Writes the checkpoint `path`, which must not exist. byte_tokens: tokens are bytes. Called by one rank. Failures are
- * fatal (EXIT_RUNTIME) and leave nothing of it. */
+/* Writes the checkpoint `path`, which must not exist. tokenizer: the model's; NULL where it is not known.
+ * Called by one rank. Failures are fatal (EXIT_RUNTIME) and leave nothing of it. */
 void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *state,
-                     const Settings *settings, bool byte_tokens);
+                     const Settings *settings, const Tokenizer *tokenizer);
 
 /* Compares all files with their sums. False, with problem (of CHECKPOINT_PROBLEM bytes) saying which file
  * is not as it was written. */

@@ -4,7 +4,7 @@
 #include "../checkpoint/checkpoint_list.h"
 #include "../files/path.h"
 #include "../settings/option_parse.h"
-#include "../weights/byte_tokenizer.h"
+#include "../train/choose_tokenizer.h"
 #include "../weights/llmc_bin.h"
 #include "../weights/weights.h"
 #include "commands.h"
@@ -47,24 +47,27 @@ static void write_bin(const char *name, Weights *weights, bool bf16) {
     output_commit(output);
 }
 
-static void write_directory(const char *name, Weights *weights) {
+static void write_tokenizer(Output *output, const Tokenizer *tokenizer, int seq_len) {
+    const char *name;
+    for (int i = 0; (name = tokenizer_file(tokenizer, i)); i++) {
+        OutputFile *file = output_open(output, name);
+        tokenizer_write(tokenizer, i, file, seq_len);
+        output_close(file);
+    }
+}
+
+/* tokenizer: NULL where it is not known. */
+static void write_directory(const char *name, Weights *weights, const Tokenizer *tokenizer) {
     const Config *config = weights_config(weights);
     const TensorGroup all = {"", weights_read_rows, weights};
     Output *output = output_begin(name, OUTPUT_DIRECTORY);
     OutputFile *file = output_open(output, "config.json");
-    hf_config_write(file, config);
+    hf_config_write(file, config, tokenizer ? tokenizer_end_of_text(tokenizer) : -1);
     output_close(file);
     file = output_open(output, "model.safetensors");
     hf_write_tensors(file, weights_table(weights), &all, 1);
     output_close(file);
-    if (config->vocab == 256) { // its tokens are bytes
-        file = output_open(output, "tokenizer.json");
-        byte_tokenizer_write(file);
-        output_close(file);
-        file = output_open(output, "tokenizer_config.json");
-        byte_tokenizer_write_config(file, config->seq_len);
-        output_close(file);
-    }
+    if (tokenizer) write_tokenizer(output, tokenizer, config->seq_len);
     output_commit(output);
 }
 
@@ -84,10 +87,12 @@ int command_convert(int argc, char **argv) {
 
     char *from = checkpoints_resolve(values.operands.items[0]);
     Weights *weights = weights_open(from);
+    Tokenizer *tokenizer = choose_tokenizer(NULL, from, weights_config(weights)->vocab);
     if (is_bin(to))
         write_bin(to, weights, o.bf16);
     else
-        write_directory(to, weights);
+        write_directory(to, weights, tokenizer);
+    tokenizer_free(tokenizer);
     printf("%s: the weights of %s (%s)\n", to, from, weights_format(weights));
     weights_close(weights);
     free(values.operands.items);

@@ -93,8 +93,8 @@ static void check_utf8(const char *text, size_t bytes) {
     }
 }
 
-/* The ids to begin with, at least one; free() releases them. tokenizer: NULL where ids are spoken. */
-static TokenList read_prompt(const SampleOptions *o, const Tokenizer *tokenizer, int32_t start, int vocab) {
+/* The ids of the prompt; free() releases them. tokenizer: NULL where ids are spoken. */
+static TokenList read_prompt(const SampleOptions *o, const Tokenizer *tokenizer, int vocab) {
     TokenList list = {0};
     size_t bytes = o->prompt ? strlen(o->prompt) : 0;
     bool input = o->prompt && strcmp(o->prompt, "-") == 0;
@@ -109,10 +109,6 @@ static TokenList read_prompt(const SampleOptions *o, const Tokenizer *tokenizer,
     }
     free(text);
     if (list.count > INT_MAX) fatal(EXIT_USAGE, "--prompt has %zu tokens; the most is %d", list.count, INT_MAX);
-    if (list.count == 0) {
-        token_list_reserve(&list, 1);
-        list.ids[list.count++] = start;
-    }
     return list;
 }
 
@@ -144,7 +140,10 @@ static void print_token(void *context, int token) {
 /* tokenizer: of the model; NULL: not known. */
 static void sample(GPT2 *model, const SampleOptions *o, const Tokenizer *tokenizer) {
     const Tokenizer *spoken = o->ids ? NULL : tokenizer;
-    TokenList prompt = read_prompt(o, spoken, text_start(tokenizer), model->config.vocab);
+    TokenList prompt = read_prompt(o, spoken, model->config.vocab);
+    int32_t start = text_start(tokenizer);
+    const int32_t *ids = prompt.count > 0 ? prompt.ids : &start; // an empty prompt is not shown
+    int n = prompt.count > 0 ? (int)prompt.count : 1;
     for (int64_t i = 0; i < o->count; i++) {
         Sampling sampling = {.temperature = o->temperature,
                              .top_k = (int)o->top_k,
@@ -153,8 +152,8 @@ static void sample(GPT2 *model, const SampleOptions *o, const Tokenizer *tokeniz
                              .seed = o->seed + (uint64_t)i};
         Printer printer = {.tokenizer = spoken};
         if (i > 0) printf("---\n");
-        for (size_t k = 0; k < prompt.count && o->prompt; k++) print_token(&printer, prompt.ids[k]);
-        generate(model, prompt.ids, (int)prompt.count, o->tokens, &sampling, print_token, &printer);
+        for (size_t k = 0; k < prompt.count; k++) print_token(&printer, prompt.ids[k]);
+        generate(model, ids, n, o->tokens, &sampling, print_token, &printer);
         printable_end(&printer.text, stdout);
         printf("\n");
     }

@@ -56,7 +56,7 @@ const Option option_table[] = {
      "end all ranks when one lives, but has not got on for so long; 0: wait for ever"},
 
     {"lr", "X", "Optimizer", OPTION_REAL, FIELD(lr), POSITIVE, "1e-3", "6e-4",
-     "the largest learning rate"},
+     "the largest learning rate; 3e-5 where --model is weights"},
     {"min-lr", "X", "Optimizer", OPTION_REAL, FIELD(min_lr), NOT_NEGATIVE, "1e-4", "6e-5",
      "the learning rate at the end; a tenth of --lr if only that is given"},
     {"warmup", "N", "Optimizer", OPTION_INTEGER, FIELD(warmup), INTERVAL, "100", "715",

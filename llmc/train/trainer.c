@@ -3,6 +3,7 @@
 #include "trainer.h"
 
 #include "../base/activity.h"
+#include "../base/error.h"
 #include "../base/memory.h"
 #include "../checkpoint/checkpoint.h"
 #include "../checkpoint/checkpoint_list.h"
@@ -17,15 +18,30 @@
 // ---------------------------------------------------------------------------------------------
 // Begin
 
+/* Weights that were trained before are tuned at nanoGPT's rate (config/finetune_shakespeare.py). */
+#define TUNING_RATE 3e-5
+
+static bool is_course_model(const Trainer *t) {
+    const char *model = t->settings.model;
+    return !weights_path(model) && strncmp(model, "gpt2", 4) == 0;
+}
+
 /* Settings that a new run takes from what is there, and a resumed one from its checkpoint. */
 static void complete_settings(Trainer *t, const char *start) {
     Settings *s = &t->settings;
     bool resumed = t->resume.path != NULL;
     if (resumed && !settings_given(s, "tokenizer") && tokenizer_is_in(start)) s->tokenizer = NULL; // its own
     const char *shards = dataset_course_shards();
-    if (!resumed && !start && s->data.count == 0 && strncmp(s->model, "gpt2", 4) == 0 && shards) {
+    if (!resumed && is_course_model(t) && s->data.count == 0 && shards) {
         s->data.items = memory_new(1, sizeof *s->data.items, "a file name");
         s->data.items[s->data.count++] = shards;
+    }
+    if (!resumed && start && !settings_given(s, "lr")) {
+        s->lr = TUNING_RATE;
+        if (!settings_given(s, "min-lr")) s->min_lr = TUNING_RATE / 10;
+        if (s->min_lr > s->lr)
+            fatal(EXIT_USAGE, "--min-lr %g is above --lr %g (the default where --model is weights); give --lr, too",
+                  s->min_lr, s->lr);
     }
 }
 
@@ -97,6 +113,10 @@ void trainer_start_log(Trainer *t, const Dataset *data) {
         t->log = log_open(t->out, t->plan.steps, s->log_every, flops, peak);
         log_settings(t->log, s);
     }
+    if (is_course_model(t) && s->data.count == 0)
+        log_say(t->log, "no --data, so this trains on the program's own source. To train on the course's 10 billion "
+                        "tokens (20 GB):\n    dev/data.sh fineweb-edu\n    mpirun -np 8 ./train_gpt2cu --model %s\n",
+                s->model);
     if (t->start && !resume->path)
         log_say(t->log, "weights from %s (%s)", s->model, weights_format(t->start));
     if (resume->path)
@@ -134,7 +154,7 @@ void trainer_save(Trainer *t) {
     t->at.data = stream_identity(t->sequences.stream);
     t->at.log = log_offsets(t->log);
     char *path = checkpoints_path(t->out, t->at.step);
-    checkpoint_save(path, t->model, &t->at, &t->settings, t->tokenizer && tokenizer_is_bytes(t->tokenizer));
+    checkpoint_save(path, t->model, &t->at, &t->settings, t->tokenizer);
     log_checkpoint(t->log, t->at.step, path);
     checkpoints_keep(t->out, t->settings.keep);
     activity_begin(before);

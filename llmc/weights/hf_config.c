@@ -81,7 +81,7 @@ Config hf_config_read(const char *path) {
     return config;
 }
 
-void hf_config_write(OutputFile *file, const Config *config) {
+void hf_config_write(OutputFile *file, const Config *config, int32_t end_of_text) {
     output_print(file,
                  "{\n"
                  "  \"architectures\": [\"GPT2LMHeadModel\"],\n"
@@ -99,9 +99,8 @@ void hf_config_write(OutputFile *file, const Config *config) {
                  "  \"embd_pdrop\": 0.0,\n"
                  "  \"attn_pdrop\": 0.0,\n",
                  config->layers, config->heads, config->channels, config->seq_len, config->vocab);
-    // The GPT-2 vocabulary ends texts with its last token; bytes have none.
-    if (config->vocab >= 50257)
-        output_print(file, "  \"bos_token_id\": 50256,\n  \"eos_token_id\": 50256\n}\n");
+    if (end_of_text >= 0)
+        output_print(file, "  \"bos_token_id\": %d,\n  \"eos_token_id\": %d\n}\n", (int)end_of_text, (int)end_of_text);
     else
         output_print(file, "  \"bos_token_id\": null,\n  \"eos_token_id\": null\n}\n");
 }

@@ -18,7 +18,8 @@
 /* The shape in a config.json. A model that computes anything else than this project's GPT-2
  * (another activation, epsilon, inner size, ...) is refused by the name of the setting. */
 Config hf_config_read(const char *path);
-void hf_config_write(OutputFile *file, const Config *config);
+/* end_of_text: the id of the token that ends texts; -1: there is none. */
+void hf_config_write(OutputFile *file, const Config *config, int32_t end_of_text);
 
 /* How a file of weights begins its names: "", "transformer.", "_orig_mod.transformer.", ... */
 enum { HF_PREFIX = 64 };
