@@ -23,11 +23,12 @@ mpi_libs  := $(if $(filter 1,$(MPI)),$(shell mpicc --showme:link 2>/dev/null))
 mpi_main  = \043include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }
 mpi      := $(if $(mpi_libs),$(call try,$(mpi_flags),$(mpi_main),$(mpi_libs)))
 
-# -ffp-contract=fast fuses a*b+c in one rounding everywhere alike; -ffast-math is never used: it
-# breaks NaN detection and reproducibility. -fno-math-errno only keeps sqrt from setting errno.
-flags = -std=gnu11 -Wall -Wextra $(OPTIMIZE) $(arch) -ffp-contract=fast -fno-math-errno $(openmp) \
+# -ffp-contract=off: a*b+c is rounded twice, and fused only where the source says so (llmc/cpu/vec.h); a
+# choice of the compiler's would give other bits on another processor. -ffast-math is never used: it breaks
+# NaN detection and reproducibility. -fno-math-errno only keeps sqrt from setting errno.
+flags = -std=gnu11 -Wall -Wextra $(OPTIMIZE) $(arch) -fno-math-errno $(openmp) \
         $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
-        $(if $(mpi),-DUSE_MPI $(addprefix -isystem ,$(patsubst -I%,%,$(filter -I%,$(mpi_flags))))) $(CFLAGS)
+        $(if $(mpi),-DUSE_MPI $(addprefix -isystem ,$(patsubst -I%,%,$(filter -I%,$(mpi_flags))))) $(CFLAGS) -ffp-contract=off
 libs  = $(if $(mpi),$(mpi_libs)) -lm $(LDFLAGS)
 
 # ---- sources ------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ static real peak_loop(void) {
     UNROLL for (int i = 0; i < PEAK_SUMS; i++) sum[i] = vec_set1((real)i);
     for (int k = 0; k < PEAK_STEPS; k++) {
         UNROLL for (int i = 0; i < PEAK_SUMS; i++) {
-            sum[i] = sum[i] * a + b;
+            sum[i] = vec_fma(sum[i], a, b);
             IN_REGISTER(sum[i]);
         }
     }
@@ -48,7 +48,7 @@ enum { TILE_DEPTH = 64, TILE_STEPS = 4000 };
 static void tile_loop(void) {
     static _Thread_local real a[TILE_DEPTH * TILE_ROWS], b[TILE_DEPTH * TILE_COLUMNS],
         c[TILE_ROWS * TILE_COLUMNS];
-    const Ahead nothing = {b, 0, 0};
+    const Prefetch nothing = {b, 0, 0};
     for (int k = 0; k < TILE_STEPS; k++)
         tiles[TILE_ROWS - 1][TILE_VECS - 1](TILE_DEPTH, a, b, c, c, TILE_COLUMNS, &nothing);
 }

@@ -1,6 +1,8 @@
 /* rng.c: see rng.h. */
 #include "rng.h"
 
+#include "elementary.h"
+
 #include <math.h>
 
 void philox(uint32_t out[4], uint64_t key, uint64_t counter, uint64_t stream) {
@@ -35,10 +37,11 @@ double rng_uniform(uint64_t key, uint64_t counter, uint64_t stream) {
 void rng_normal_pair(double out[2], uint64_t key, uint64_t counter, uint64_t stream) {
     uint32_t bits[4];
     philox(bits, key, counter, stream);
-    double radius = sqrt(-2.0 * log(1.0 - unit_interval(bits[0], bits[1]))); // 1 - u is never 0
-    double angle = 6.283185307179586476925 * unit_interval(bits[2], bits[3]);
-    out[0] = radius * cos(angle);
-    out[1] = radius * sin(angle);
+    double radius = sqrt(-2.0 * elementary_log(1.0 - unit_interval(bits[0], bits[1]))); // 1 - u is never 0
+    double sine, cosine;
+    elementary_sine_cosine(unit_interval(bits[2], bits[3]), &sine, &cosine);
+    out[0] = radius * cosine;
+    out[1] = radius * sine;
 }
 
 uint64_t hash_mix(uint64_t x) {

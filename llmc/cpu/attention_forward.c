@@ -3,6 +3,7 @@
  * A task is one head of one row of the batch. It takes the queries in blocks and keeps all scores
  * of a block (the strip: keys x BLOCK, which L2 holds), so that softmax is the plain one, in two
  * passes. Read attention_tiles.h first; next: attention_backward.c. */
+#include "../base/elementary.h"
 #include "attention_tiles.h"
 #include "scratch.h"
 
@@ -75,7 +76,7 @@ static void queries_forward(const Head *head, int t0, int queries, real *out, si
     for (int t = 0; t < queries; t++) {
         unpack_rows(out + (size_t)t * out_stride, 0, head->sum + t * width, 1, head->hs, width,
                     1 / head->total[t]);
-        lse[t] = head->max[t] + (real)log((double)head->total[t]);
+        lse[t] = head->max[t] + (real)elementary_log((double)head->total[t]);
     }
 }
 

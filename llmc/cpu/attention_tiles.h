@@ -63,7 +63,7 @@ TILE_FUNCTION void tile_step(Tile *tile, const real *a, int a_row, const real *b
     EACH(r, TILE_ROWS) {
         if (r < first || r >= end) continue;
         vec element = vec_set1(a[r * a_row]);
-        EACH(v, TILE_VECS) tile->at[r][v] += element * row[v];
+        EACH(v, TILE_VECS) tile->at[r][v] = vec_fma(element, row[v], tile->at[r][v]);
     }
 }
 

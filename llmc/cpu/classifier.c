@@ -2,6 +2,7 @@
  * chunks of rows: logits, loss and the loss's gradient of a chunk are done before the next chunk's
  * logits overwrite them. Each row is finished for itself and gemm() treats rows alike, so that
  * losses and dx do not depend on the chunk. Read gemm.h first. */
+#include "../base/elementary.h"
 #include "gemm.h"
 #include "vec.h"
 
@@ -18,23 +19,14 @@ int classifier_chunk(int N, int Vp) {
 /* row = exp(row - max); returns the sum. Blocks are added in double: a long sum in float would lose
  * what a small loss has to say. */
 static double exp_row(real *row, real max, size_t V) {
-    enum { BLOCK = 64 * VEC };
+    enum { BLOCK = 32 * LANES };
     double sum = 0;
     for (size_t first = 0; first < V; first += BLOCK) {
-        size_t end = first + BLOCK < V ? first + BLOCK : V;
-        vec block = vec_set1(0);
-        size_t i = first;
-        for (; i + VEC <= end; i += VEC) {
-            vec e = vec_exp(vec_load(row + i) - max);
-            vec_store(row + i, e);
-            block += e;
-        }
-        sum += (double)vec_sum(block);
-        if (i < end) {
-            vec e = vec_exp(vec_load_n(row + i, end - i) - max);
-            vec_store_n(row + i, e, end - i);
-            for (; i < end; i++) sum += (double)row[i];
-        }
+        real *block = row + first;
+        size_t n = V - first < BLOCK ? V - first : BLOCK;
+        for (size_t i = 0; i < n; i += VEC)
+            vec_store_n(block + i, vec_exp(vec_load_n(block + i, n - i) - max), n - i);
+        sum += (double)vec_row_sum(block, n);
     }
     return sum;
 }
@@ -66,7 +58,7 @@ static RowStat finish_row(real *row, Id target, double scale, size_t V, bool gra
             vec_store_n(row + i, vec_load_n(row + i, V - i) * factor, V - i);
         row[target] = (real)((p - 1) * scale);
     }
-    return (RowStat)(log(sum) - of_target);
+    return (RowStat)(elementary_log(sum) - of_target);
 }
 
 /* dx = dlogits @ wte and dwte (+)= dlogits.T @ x, over the V tokens that there are. */

@@ -42,17 +42,19 @@ void layernorm_forward(real *out, real *mean, real *rstd, const real *x, const r
  * the averages are how mean and rstd, which x moves too, push back. dresidual may be NULL. */
 static void row_backward(real *dx, real *dw, real *db, const real *dout, const real *dresidual,
                          const real *x, real mean, real rstd, const real *w, size_t C) {
-    vec sum_dz = {0}, sum_dz_z = {0};
-    for (size_t c = 0; c < C; c += VEC) {
-        size_t n = C - c;
-        vec g = vec_load_n(dout + c, n), z = (vec_load_n(x + c, n) - mean) * rstd;
-        vec dz = g * vec_load_n(w + c, n);
-        vec_store_n(db + c, vec_load_n(db + c, n) + g, n);
-        vec_store_n(dw + c, vec_load_n(dw + c, n) + g * z, n);
-        sum_dz += dz;
-        sum_dz_z += dz * z; // beyond the row dz is 0
-    }
-    const real average_dz = vec_sum(sum_dz) / (real)C, average_dz_z = vec_sum(sum_dz_z) / (real)C;
+    Lanes sum_dz = {{{0}}}, sum_dz_z = {{{0}}};
+    for (size_t first = 0; first < C; first += LANES)
+        UNROLL for (size_t p = 0; p < LANE_VECS; p++) {
+            size_t c = first + p * VEC, n = vec_left(C, c);
+            vec g = vec_load_n(dout + c, n), z = (vec_load_n(x + c, n) - mean) * rstd;
+            vec dz = g * vec_load_n(w + c, n);
+            vec_store_n(db + c, vec_load_n(db + c, n) + g, n);
+            vec_store_n(dw + c, vec_load_n(dw + c, n) + g * z, n);
+            sum_dz.part[p] += dz;
+            sum_dz_z.part[p] = vec_fma(dz, z, sum_dz_z.part[p]); // beyond the row dz is 0
+        }
+    const real average_dz = lanes_sum(sum_dz) / (real)C;
+    const real average_dz_z = lanes_sum(sum_dz_z) / (real)C;
     for (size_t c = 0; c < C; c += VEC) {
         size_t n = C - c;
         vec z = (vec_load_n(x + c, n) - mean) * rstd;

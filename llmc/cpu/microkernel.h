@@ -57,7 +57,7 @@ static inline __attribute__((always_inline)) void tile(const int m, const int n,
             UNROLL for (int i = 0; i < m; i++) {
                 vec element = vec_set1(a[i]);
                 IN_REGISTER(element);
-                UNROLL for (int j = 0; j < n; j++) sum[i][j] += element * row[j];
+                UNROLL for (int j = 0; j < n; j++) sum[i][j] = vec_fma(element, row[j], sum[i][j]);
             }
         }
     }

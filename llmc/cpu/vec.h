@@ -1,10 +1,16 @@
 /* vec.h: vectors of `real`, as wide as the target's registers, on the vector extensions that gcc
  * and clang share: one source for AVX-512, AVX, SSE2 and NEON, float and double. Arithmetic is
- * written with the operators of C; here is what those lack: loads and stores, reductions,
- * selection, exp.
+ * written with the operators of C; here is what those lack: loads and stores, fused
+ * multiply-add, reductions, selection, exp.
  *
- * Every operation works lane by lane, so an element's result does not depend on its neighbours, nor
- * on whether it was in a full vector or in a row's tail. No C library call, no global state.
+ * The same bits on every machine that has fused multiply-add. Three rules give them:
+ *   - a * b + c is rounded twice (make compiles with -ffp-contract=off), vec_fma(a, b, c) once.
+ *     A compiler that could choose would choose differently for another processor, or in the
+ *     same loop for another tile.
+ *   - Operations work lane by lane, so an element's result does not depend on its neighbours, nor
+ *     on whether it was in a full vector or in a row's tail.
+ *   - Where lanes meet (vec_row_sum and its like), they are LANES, whatever the vector's width.
+ * No C library call, no global state.
  * Next: gelu.c for a small user, attention_tiles.h for a demanding one. */
 #ifndef LLMC_VEC_H
 #define LLMC_VEC_H
@@ -15,6 +21,12 @@
 #include <string.h>
 
 #include "cpu.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #if defined(__AVX512F__)
 #define VEC_BYTES 64
@@ -82,6 +94,29 @@ static inline vec vec_set1(real x) {
 #define IN_REGISTER(v) ((void)0)
 #endif
 
+/* ---- a * b + c, rounded once ---------------------------------------------------------------- */
+/* Without the instruction (SSE2) it is rounded twice: a call of the C library for each lane would
+ * take a hundred times as long. Only there the bits are others. */
+static inline vec vec_fma(vec a, vec b, vec c) {
+#if defined(__AVX512F__)
+    return sizeof(real) == 4 ? (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c)
+                             : (vec)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__AVX__) && defined(__FMA__)
+    return sizeof(real) == 4 ? (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c)
+                             : (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#elif defined(__aarch64__)
+    return sizeof(real) == 4
+               ? (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b)
+               : (vec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#elif defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF) // other machines that have it
+    UNROLL for (int i = 0; i < VEC; i++) c[i] =
+        sizeof(real) == 4 ? __builtin_fmaf(a[i], b[i], c[i]) : __builtin_fma(a[i], b[i], c[i]);
+    return c;
+#else
+    return a * b + c;
+#endif
+}
+
 /* ---- lanes ---------------------------------------------------------------------------------- */
 /* where ? a : b, lane by lane. */
 static inline vec vec_select(vec_bits where, vec a, vec b) {
@@ -107,18 +142,44 @@ static inline real vec_max(vec v) {
     return max;
 }
 
-/* ---- rows of n elements, in a fixed order -------------------------------------------------------
- */
+/* ---- rows of n elements, summed in an order that n alone fixes ---------------------------------
+ * Element i is added to sum i mod LANES; at the end halves are added: sum l and sum l + 16, then l
+ * and l + 8, and so on, as vec_sum goes on. Several vectors of sums also hide the latency of the
+ * additions. The row's last LANES are filled up with zeros. */
+enum { LANES = 32, LANE_VECS = LANES / VEC };
+
+typedef struct {
+    vec part[LANE_VECS];
+} Lanes;
+
+/* What is left of a row of n at element i, for vec_load_n: 0 beyond the end. */
+static inline size_t vec_left(size_t n, size_t i) { return i < n ? n - i : 0; }
+
+static inline real lanes_sum(Lanes lanes) {
+    UNROLL for (int half = LANE_VECS / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lanes.part[i] += lanes.part[i + half];
+    return vec_sum(lanes.part[0]);
+}
+
 static inline real vec_row_sum(const real *a, size_t n) {
-    vec sum = {0};
-    for (size_t i = 0; i < n; i += VEC) sum += vec_load_n(a + i, n - i);
-    return vec_sum(sum);
+    Lanes sum = {{{0}}};
+    for (size_t i = 0; i < n; i += LANES)
+        UNROLL for (size_t p = 0; p < LANE_VECS; p++) {
+            size_t at = i + p * VEC;
+            sum.part[p] += vec_load_n(a + at, vec_left(n, at));
+        }
+    return lanes_sum(sum);
 }
 
 static inline real vec_row_dot(const real *a, const real *b, size_t n) {
-    vec sum = {0};
-    for (size_t i = 0; i < n; i += VEC) sum += vec_load_n(a + i, n - i) * vec_load_n(b + i, n - i);
-    return vec_sum(sum);
+    Lanes sum = {{{0}}};
+    for (size_t i = 0; i < n; i += LANES)
+        UNROLL for (size_t p = 0; p < LANE_VECS; p++) {
+            size_t at = i + p * VEC, left = vec_left(n, at);
+            sum.part[p] =
+                vec_fma(vec_load_n(a + at, left), vec_load_n(b + at, left), sum.part[p]);
+        }
+    return lanes_sum(sum);
 }
 
 /* ---- exp ------------------------------------------------------------------------------------ */
@@ -152,11 +213,12 @@ static inline vec vec_exp(vec x) {
     const real lowest = REAL_PICK(-87.33, -708.39);
     const real highest = REAL_PICK(88.722839, 709.782712893383996);
 
-    vec shifted = x * (real)M_LOG2E + rounder;
+    vec shifted = vec_fma(x, vec_set1((real)M_LOG2E), vec_set1(rounder));
     vec n = shifted - rounder;
-    vec r = (x - n * ln2_high) - n * ln2_low;
+    vec r = vec_fma(n, vec_set1(-ln2_low), vec_fma(n, vec_set1(-ln2_high), x));
     vec power = vec_set1(0);
-    UNROLL for (int i = REAL_PICK(6, 0); i < TERMS; i++) power = power * r + (real)taylor[i];
+    UNROLL for (int i = REAL_PICK(6, 0); i < TERMS; i++) power =
+        vec_fma(power, r, vec_set1((real)taylor[i]));
     vec e = (vec)((vec_bits)power + ((vec_bits)shifted << MANTISSA));
 
     vec beyond = vec_select((vec_bits)(x > highest), vec_set1((real)INFINITY), x); // or NaN

@@ -1,7 +1,7 @@
 /* adamw.c: the scalars of one AdamW step, computed once on the host; adamw.h has the formulas. */
 #include "adamw.h"
 
-#include <math.h>
+#include "../base/elementary.h"
 
 double clip_scale(double norm, double clip) {
     if (clip == 0) return 1.0;
@@ -16,8 +16,8 @@ AdamWScalars adamw_scalars(const AdamW *o, int64_t t, double learning_rate, doub
         .beta2 = o->beta2,
         .eps = o->eps,
         .weight_decay = o->weight_decay,
-        .correction1 = 1.0 - pow(o->beta1, (double)t),
-        .correction2 = 1.0 - pow(o->beta2, (double)t),
+        .correction1 = 1.0 - elementary_power(o->beta1, t),
+        .correction2 = 1.0 - elementary_power(o->beta2, t),
         .grad_scale = grad_scale,
     };
 }

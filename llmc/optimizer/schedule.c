@@ -1,14 +1,14 @@
 /* schedule.c: see schedule.h. */
 #include "schedule.h"
 
-#include <math.h>
+#include "../base/elementary.h"
 
 #define WSD_STABLE 0.8 // share of the steps after warm-up that WSD keeps the rate at its maximum
 
 /* How far the rate has come down from max (1) to min (0) at r in [0, 1]. */
 static double height(ScheduleKind kind, double r) {
     switch (kind) {
-    case SCHEDULE_COSINE: return 0.5 * (1.0 + cos(3.14159265358979323846 * r));
+    case SCHEDULE_COSINE: return 0.5 * (1.0 + elementary_cosine(r / 2));
     case SCHEDULE_LINEAR: return 1.0 - r;
     case SCHEDULE_WSD: return r <= WSD_STABLE ? 1.0 : (1.0 - r) / (1.0 - WSD_STABLE);
     case SCHEDULE_CONSTANT: break;

@@ -1,6 +1,7 @@
 /* generate.c: see generate.h. */
 #include "generate.h"
 
+#include "../base/elementary.h"
 #include "../base/memory.h"
 #include "../base/rng.h"
 
@@ -45,9 +46,9 @@ static void keep_top(float *logits, const float *sorted, int V, int k) {
 /* How many of the k largest logits it takes to have the share p of their probability. */
 static int nucleus(const float *sorted, int k, double p, double temperature) {
     double total = 0, sum = 0;
-    for (int i = 0; i < k; i++) total += exp((sorted[i] - sorted[0]) / temperature);
+    for (int i = 0; i < k; i++) total += elementary_exp((sorted[i] - sorted[0]) / temperature);
     for (int i = 0; i < k; i++) {
-        sum += exp((sorted[i] - sorted[0]) / temperature);
+        sum += elementary_exp((sorted[i] - sorted[0]) / temperature);
         if (sum >= p * total) return i + 1;
     }
     return k; // rounding, or the logits are NaN
@@ -69,10 +70,10 @@ int sample_token(float *logits, int V, const Sampling *sampling, double u) {
     restrict_choice(logits, V, sampling);
     int likeliest = argmax(logits, V);
     double top = logits[likeliest], total = 0;
-    for (int i = 0; i < V; i++) total += exp((logits[i] - top) / sampling->temperature);
+    for (int i = 0; i < V; i++) total += elementary_exp((logits[i] - top) / sampling->temperature);
     double left = u * total;
     for (int i = 0; i < V; i++) {
-        left -= exp((logits[i] - top) / sampling->temperature);
+        left -= elementary_exp((logits[i] - top) / sampling->temperature);
         if (left < 0) return i;
     }
     return likeliest; // rounding used the sum up, or the logits are NaN
