@@ -1,5 +1,5 @@
-/* ops.h: the seam. What a device must provide to train GPT-2. Three folders implement all of it, and the
- * linker chooses one: plain loops to read (llmc/plain/), the fast CPU kernels (llmc/cpu/) and CUDA
+/* ops.h: the seam (backend interface). What a device must provide to train GPT-2. Three folders implement all
+ * of it, and the linker chooses one: plain loops to read (llmc/plain/), the fast CPU kernels (llmc/cpu/) and CUDA
  * (train_gpt2.cu, llmc/cuda/):
  *
  *                   plain/         cpu/                                       cuda/
@@ -22,10 +22,10 @@
  * - `accumulate` false: the gradient is written. True: it is added. So nothing needs zeroing.
  * - Order within every sum is fixed by the shapes alone: never by threads, blocks or ranks.
  *
- * Letters: B rows in a micro-batch, T tokens a row, N = B*T, C channels, NH heads, hs = C/NH head size,
- * V vocabulary, Vp vocabulary padded to a multiple of 128, L layers. Matrices are row-major; weights
- * are (out, in), as torch.nn.Linear keeps them. Next: plain/plain.h for the loops behind these
- * declarations; model/gpt2.h for the model built from them. */
+ * Letters: B sequences in a micro-batch, T tokens in a sequence, N = B*T token positions, C channels,
+ * NH heads, hs = C/NH head size, V vocabulary, Vp vocabulary padded to a multiple of 128, L layers.
+ * Matrices are row-major; weights are (out, in), as torch.nn.Linear keeps them.
+ * Next: plain/plain.h for the loops behind these declarations; model/gpt2.h for the model built from them. */
 #ifndef LLMC_OPS_H
 #define LLMC_OPS_H
 
@@ -37,25 +37,18 @@
 extern "C" {
 #endif
 
-#ifndef OPS_BACKEND
-typedef struct Param Param; // a weight, as the kernels read it     CPU: real   CUDA: bf16 or float
-typedef struct Act Act;     // an activation or its gradient        CPU: real   CUDA: bf16 or float
-typedef struct Grad Grad;   // a weight's gradient                  CPU: real   CUDA: float
-typedef struct RowStat RowStat; // row statistics and losses            CPU: real   CUDA: float
-typedef struct OptimizerState
-    OptimizerState;         // master weights and Adam's moments    CPU: real   CUDA: float
-typedef struct Id Id;       // a token id, or -1 for "no target"    int32 on both
+// clang-format off
+#ifndef OPS_BACKEND //                                                            CPU     CUDA
+typedef struct Param Param;                   // a weight, as kernels read it     real    bf16 or float
+typedef struct Act Act;                       // an activation or its gradient    real    bf16 or float
+typedef struct Grad Grad;                     // a weight's gradient              real    float
+typedef struct RowStat RowStat;               // statistics of a row, losses      real    float
+typedef struct OptimizerState OptimizerState; // master weights, Adam's m and v   real    float
+typedef struct Id Id;                         // token id; -1: no target          int32   int32
 #endif
 
-typedef enum {
-    OF_PARAM,
-    OF_ACT,
-    OF_GRAD,
-    OF_ROW_STAT,
-    OF_OPTIMIZER_STATE,
-    OF_ID,
-    ELEMENT_KINDS
-} ElementKind;
+typedef enum { OF_PARAM, OF_ACT, OF_GRAD, OF_ROW_STAT, OF_OPTIMIZER_STATE, OF_ID, ELEMENT_KINDS } ElementKind;
+// clang-format on
 
 // ---------------------------------------------------------------------------------------------
 // Device and memory
@@ -76,8 +69,8 @@ size_t element_size(ElementKind kind);
 /* Bytes that this rank can still have: free memory of its device, or its share of the machine's. */
 size_t device_memory(void);
 
-/* Zeroed device memory, 256-byte aligned; fatal (EXIT_RUNTIME, naming `what`) when it is not to be
- * had. device_free takes the same number of bytes. */
+/* Zeroed device memory, 256-byte aligned; fatal (EXIT_RUNTIME, naming `what`) if the allocation
+ * fails. device_free takes the same number of bytes. */
 void *device_alloc(size_t bytes, const char *what);
 void device_free(void *device, size_t bytes);
 
@@ -117,14 +110,14 @@ void layernorm_forward(Act *out, RowStat *mean, RowStat *rstd, const Act *x, con
                        const Param *b, int N, int C);
 
 /* dx = dresidual + the gradient through the LayerNorm; dresidual NULL counts as 0 and may be dx
- * itself. This is where the residual stream's gradient and the branch's meet.
+ * itself. Here the gradient of the residual path is added to the branch's.
  * dx, dresidual, dout, x (N,C); dw, db (C) honour accumulate. dx may not be dout. */
 void layernorm_backward(Act *dx, Grad *dw, Grad *db, const Act *dout, const Act *dresidual,
                         const Act *x, const RowStat *mean, const RowStat *rstd, const Param *w,
                         int N, int C, bool accumulate);
 
 // ---------------------------------------------------------------------------------------------
-// Linear layers, with their neighbours fused in
+// Linear layers, with fused bias, residual and GELU
 
 /* out = x @ w.T + bias + residual; bias and residual may be NULL; residual may be out itself.
  * out, residual (N,O); x (N,K); w (O,K); bias (O). */
@@ -173,7 +166,7 @@ int classifier_chunk(int N, int Vp);
  * With dx not NULL also the gradients of scale * (sum of losses): dx (written) and dwte
  * (honours accumulate; rows V.. get 0). Ignored rows have gradient 0.
  * losses (N); dx, x (N,C); dwte, wte (Vp,C); targets (N); logits: scratch of
- * classifier_chunk(N,Vp) * Vp elements, spoilt. */
+ * classifier_chunk(N,Vp) * Vp elements, which are overwritten. */
 void classifier(RowStat *losses, Act *dx, Grad *dwte, Act *logits, const Act *x, const Param *wte,
                 const Id *targets, double scale, int N, int C, int V, int Vp, bool accumulate);
 
@@ -225,7 +218,7 @@ void reduction_close(void);
 size_t reduction_bytes(size_t count, bool exact, int micro_batches, int ranks);
 
 /* Elements first .. first+count are complete for this rank's current micro-batch. first_micro_batch: it is the
- * rank's first of this update (sums start anew); last_micro_batch: its last (ranks may now exchange).
+ * rank's first of this update (sums restart at 0); last_micro_batch: its last (ranks may now exchange).
  * has_micro_batch false: the rank had no micro-batch in this update and contributes zeros.
  * Every rank makes the same calls with last_micro_batch, in the same order, once per bucket and update. */
 void reduction_ready(size_t first, size_t count, bool first_micro_batch, bool last_micro_batch,

@@ -2,7 +2,8 @@
  *     mid = x + proj(attention(ln1(x)))
  *     out = mid + fcproj(gelu(fc(ln2(mid))))
  * Not here: embedding and classifier (gpt2.h). The sums of the residual stream are fused into the
- * linear layers that end a branch; their gradients meet in layernorm_backward. */
+ * linear layers that end a branch; in backward, layernorm_backward adds the gradients of both paths.
+ * Next: block.c, then gpt2.h. */
 #ifndef LLMC_BLOCK_H
 #define LLMC_BLOCK_H
 
@@ -24,7 +25,7 @@ typedef struct {
     Weight fcprojw, fcprojb; // (C, 4C), (C)
 } BlockWeights;
 
-/* What backward needs to know of a block's forward. N = B*T rows. */
+/* What forward keeps for backward. N = B*T token positions. */
 typedef struct {
     Act *ln1;                  // (N, C)
     RowStat *ln1_mean, *ln1_rstd; // (N)
@@ -44,8 +45,8 @@ typedef struct {
     Act *scratch_4C; // (N, 4C)
 } BlockScratch;
 
-/* out (N,C) from x (N,C). past > 0: one new token (B = T = 1) after `past` earlier ones of its row, whose
- * keys and values rows 0 .. past-1 of acts->qkv hold; its own become row `past`. */
+/* out (N,C) from x (N,C). past > 0: generation of one new token (B = T = 1) after `past` earlier ones, whose
+ * keys and values are rows 0 .. past-1 of acts->qkv; the new token's become row `past`. */
 void block_forward(Act *out, const BlockActs *acts, const Act *x, const BlockWeights *weights, int B,
                    int T, int C, int NH, int past);
 

@@ -1,4 +1,6 @@
-/* config.c: see config.h. */
+/* config.c: the named shapes, and the tensor table: which tensors a model has, where they lie in the packed
+ * buffers, how they start and which of them decay. Everything else that needs to know a tensor (files,
+ * optimizer, logs) reads this table. */
 #include "config.h"
 
 #include "../base/memory.h"
@@ -68,7 +70,8 @@ static const struct {
  * vector access. */
 enum { TENSOR_ALIGNMENT = 64 };
 
-/* Appends a tensor of shape (out, in), or (out) when in is 0, with room for padded_out rows. */
+/* Appends a tensor of shape (out, in), or (out) when in is 0, with room for padded_out rows. Tensors with two
+ * dimensions decay, vectors do not (chapter 27.1). */
 static Tensor *append(TensorTable *table, Init init, size_t out, size_t in, size_t padded_out) {
     const char *what = "the tensor table";
     Tensor *tensor = &table->tensors[table->count++];
@@ -109,6 +112,7 @@ TensorTable tensor_table_new(const Config *config) {
     table.tensors = memory_new(count, sizeof(Tensor), "the tensor table");
     table.spans = memory_new(count, sizeof(Span), "the tensor table");
 
+    // wte stands once: the classifier uses the same matrix, so it is in one decay group, once.
     name_tensor(append(&table, INIT_NORMAL, V, C, config_padded_vocab(config)), "wte.weight");
     name_tensor(append(&table, INIT_NORMAL, config->seq_len, C, config->seq_len), "wpe.weight");
     for (int l = 0; l < config->layers; l++) append_block(&table, C, l);

@@ -1,5 +1,11 @@
-/* gpt2.c: see gpt2.h. In the order data meets them: memory, initialisation, forward, backward,
- * generation. */
+/* gpt2.c: the whole model, in the order in which it is used: memory, weights and their initialisation, forward,
+ * backward, generation. Forward and backward are flat lists of calls to ops.h and block.h, with shapes.
+ *
+ *     ids (B,T) -> embedding -> residual[0] -> block 0 -> residual[1] -> ... -> residual[L] -> ln_f -> classifier
+ *                  wte, wpe      (N,C)                     (N,C)               (N,C)           lnf     wte again
+ *
+ * The classifier multiplies by wte, the matrix of the embedding (tied weights): its gradient has two parts,
+ * one from each end. The classifier writes the first in backward, the embedding adds the second at last. */
 #include "gpt2.h"
 
 #include "../base/error.h"
@@ -13,7 +19,8 @@
 #include <stdlib.h>
 
 // ---------------------------------------------------------------------------------------------
-// Memory: one arena, carved twice: first without memory, to measure, then for good
+// Memory. The model has one arena on the device. The same function gives out its parts twice: the first pass,
+// with base NULL, only computes the size; the second assigns addresses. So size and layout cannot disagree.
 
 typedef struct {
     char *base; // NULL while measuring
@@ -57,8 +64,9 @@ static BlockActs take_block(Arena *arena, size_t N, size_t C, size_t NH) {
     };
 }
 
-/* Each block's memory is its own while backward will need it. Blocks that share it give generation a
- * cache of their own, for that must outlive the block. */
+/* In training each block keeps its activations until backward has used them. With --recompute, and without
+ * training, all blocks share the memory of one (share): backward computes a block's forward again. Generation
+ * needs keys and values of all blocks at once, so blocks that share memory have a cache of their own. */
 static void take_activations(GPT2 *model, Arena *arena, size_t N, bool share, bool training) {
     const Config *c = &model->config;
     size_t C = c->channels;
@@ -89,7 +97,8 @@ static size_t taken(const Arena *arena, size_t *mark) {
     return bytes;
 }
 
-/* Carves all of the model's device memory from the arena, and says how much went where. */
+/* Gives out all of the model's device memory, in the order of MemoryPlan's fields, and returns the bytes of
+ * each. training: with gradients, AdamW's state and what backward needs. */
 static MemoryPlan carve(GPT2 *model, Arena *arena, bool training) {
     MemoryPlan plan = {0};
     size_t P = model->table.elements, N = (size_t)model->max_sequences * model->config.seq_len,
@@ -117,7 +126,8 @@ static Weight weight_of(const GPT2 *model, int tensor) {
 
 enum { BLOCK_TENSORS = sizeof(BlockWeights) / sizeof(Weight) };
 
-/* Points the named weights at their places in the packed buffers: table order is struct order. */
+/* Points the named weights at their places in the packed buffers. The order of the tensor table (config.c) is
+ * the order of the fields of BlockWeights. */
 static void name_weights(GPT2 *model) {
     int tensor = 0;
     model->wte = weight_of(model, tensor++);
@@ -130,7 +140,7 @@ static void name_weights(GPT2 *model) {
     model->lnfb = weight_of(model, tensor++);
 }
 
-/* A model without device memory. */
+/* A model with its tables, but without device memory: enough to measure what it would need. */
 static GPT2 *model_outline(const Config *config, int max_sequences, bool recompute) {
     if ((int64_t)max_sequences * config->seq_len > INT_MAX)
         fatal(EXIT_USAGE,
@@ -203,9 +213,12 @@ void gpt2_read_weights(const GPT2 *model, const Tensor *tensor, size_t first, fl
         read_floats(host, device_at(model->params, OF_PARAM, at), OF_PARAM, count);
 }
 
-enum { INIT_CHUNK = 1 << 16 }; // elements; even, for normals come in pairs
+enum { INIT_CHUNK = 1 << 16 }; // elements; even, because the generator makes two normal numbers at a time
 
-/* Elements first .. first+count of the index-th tensor's initial value; first is even. */
+/* Elements first .. first+count of a tensor's initial value; first is even. GPT-2's: normal with a standard
+ * deviation of 0.02; the two matrices that end a branch have 0.02 / sqrt(2L), because 2L of them add to the
+ * residual stream (Radford et al. 2019, section 2.3). Each number depends on seed, tensor and place alone, so
+ * threads and chunks do not change it. */
 static void init_chunk(float *out, const Tensor *tensor, int index, const Config *config, uint64_t seed,
                        size_t first, size_t count) {
     double constant = tensor->init == INIT_ONE ? 1 : 0, std = 0;
@@ -237,7 +250,8 @@ void gpt2_init(GPT2 *model, uint64_t seed) {
 // ---------------------------------------------------------------------------------------------
 // Forward and backward
 
-/* From embeddings to the final LayerNorm. cached: keys and values go where generation finds them. */
+/* From the embeddings to the final LayerNorm. past: tokens of the sequence that were computed before (only in
+ * generation). cached: keys and values go to the cache that generation reads. */
 static void forward(GPT2 *m, const Id *ids, int B, int T, int past, bool cached) {
     int C = m->config.channels, L = m->config.layers, N = B * T;
     embedding_forward(m->residual[0], ids, m->wte.w, m->wpe.w, B, T, C, past); // (B, T, C)
@@ -258,7 +272,8 @@ void gpt2_loss(GPT2 *m, RowStat *losses, const Id *targets, int B, int T) {
                m->config.vocab, config_padded_vocab(&m->config), false);
 }
 
-/* The bucket of block l (the last has ln_f in it), or with l = -1 the embeddings'. */
+/* Reports the bucket of block l as complete, or with l = -1 that of the embeddings. A bucket is a range of the
+ * packed gradients whose all-reduce can start at once. The last block's contains ln_f as well. */
 static void report_bucket(const GPT2 *m, int l, BucketReady ready, void *context) {
     const Tensor *tensors = m->table.tensors;
     size_t first = l < 0 ? 0 : tensors[2 + l * BLOCK_TENSORS].offset;
@@ -282,14 +297,15 @@ void gpt2_backward(GPT2 *m, RowStat *losses, const Id *ids, const Id *targets, i
                        m->residual[L], m->lnf_mean, m->lnf_rstd, m->lnfw.w, N, C, accumulate);
     // residual[l+1] = block(residual[l])
     for (int l = L - 1; l >= 0; l--, activity_tick()) {
-        bool gone = m->recompute && l < L - 1; // the next block's forward has overwritten this one's
+        // With --recompute the blocks share one set of activations, and the last block's are in it.
+        bool gone = m->recompute && l < L - 1;
         if (gone)
             block_forward(m->residual[l + 1], &m->acts[l], m->residual[l], &m->blocks[l], B, T, C, NH, 0);
         block_backward(m->dresidual, &m->scratch, &m->acts[l], m->residual[l], &m->blocks[l], B, T, C, NH,
                        accumulate);
         report_bucket(m, l, ready, context);
     }
-    // residual[0] = wte[ids] + wpe
+    // residual[0] = wte[ids] + wpe. wte's gradient is complete only now: the classifier wrote the other part.
     embedding_backward(m->wte.g, m->wpe.g, m->dresidual, ids, B, T, C, c->seq_len, accumulate);
     report_bucket(m, -1, ready, context);
 }
@@ -305,6 +321,9 @@ void gpt2_logits(GPT2 *m, float *logits, int n) {
     read_floats(logits, m->logits, OF_ACT, m->config.vocab);
 }
 
+/* 6 per weight of the matrix products: multiply and add are 2, and backward is two products for each of
+ * forward. A block has 12 C^2 such weights, the classifier V C. Attention adds 6 L C T: its scores and its
+ * weighted sum, of which causality needs half (Chowdhery et al. 2022, appendix B, counts the whole). */
 double gpt2_flops_per_token(const Config *c) {
     double L = c->layers, C = c->channels, T = c->seq_len, V = c->vocab;
     return 6 * (12 * L * C * C + V * C) + 6 * L * C * T;
