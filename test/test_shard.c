@@ -166,34 +166,62 @@ TEST(raw_bin, "raw tokens of an odd size are refused") {
                   BYTES("odd.bin", "\1\2\3\4\5\6\7\1\2\3\4\5\6\7\1\2\3\4\5\6\7"));
 }
 
-TEST(vocabulary, "a token outside the vocabulary is refused when served: file, position, id") {
+TEST(vocabulary, "a token outside the vocabulary is refused before any is served: file, position, id") {
     int32_t out[10];
-    Stream *stream = open_one(write_llmc("vocab.bin", ten, 10));
-    stream_set_vocab(stream, 50257);
-    stream_read(stream, 0, 7, out);
-    CHECK_FATAL(EXIT_INPUT, "vocab.bin: token 7 is 65535, but ids 0 to 50256",
-                stream_read(stream, 2, 8, out));
-    stream_read(stream, 8, 2, out);
-    Stream *slice = stream_slice(stream, 5, 5);
-    CHECK_FATAL(EXIT_INPUT, "vocab.bin: token 7 is 65535", stream_read(slice, 0, 5, out));
+    Stream *stream = open_one(write_llmc("vocab.bin", ten, 10)), *slice = stream_slice(stream, 5, 5);
+    CHECK_FATAL(EXIT_INPUT, "vocab.bin: token 7 is 65535, but ids 0 to 50256", stream_set_vocab(stream, 50257));
+    CHECK_FATAL(EXIT_INPUT, "token 7 is 65535, but ids 0 to 65534", stream_set_vocab(stream, 65535));
+    CHECK_FATAL(EXIT_INPUT, "vocab.bin: token 7 is 65535", stream_set_vocab(slice, 50257));
     stream_close(slice);
-    stream_set_vocab(stream, 65535);
-    CHECK_FATAL(EXIT_INPUT, "token 7 is 65535, but ids 0 to 65534", stream_read(stream, 7, 1, out));
+    slice = stream_slice(stream, 0, 7); // what is beyond is not this slice's
+    stream_set_vocab(slice, 50257);
+    stream_read(slice, 0, 7, out);
+    stream_close(slice);
+    CHECK(stream_largest(stream) == 65535);
     stream_set_vocab(stream, 65536);
     stream_read(stream, 0, 10, out);
     stream_close(stream);
 
     stream = open_one(write_npy("negative.npy", 1, "<i4", (int32_t[]){3, -7}, 2));
+    CHECK_FATAL(EXIT_INPUT, "negative.npy: token 1 is -7", stream_set_vocab(stream, 50257));
     CHECK_FATAL(EXIT_INPUT, "negative.npy: token 1 is -7", stream_read(stream, 0, 2, out));
     stream_close(stream);
     stream = open_one(write_npy("large.npy", 1, "<u4", (int32_t[]){3, -7}, 2));
-    CHECK_FATAL(EXIT_INPUT, "large.npy: token 1 is 4294967289", stream_read(stream, 0, 2, out));
+    CHECK_FATAL(EXIT_INPUT, "large.npy: token 1 is 4294967289", stream_set_vocab(stream, INT32_MAX));
     stream_close(stream);
     stream = stream_of_text((const unsigned char *)"abc\xff", 4, "the text");
-    stream_set_vocab(stream, 128);
-    CHECK_FATAL(EXIT_INPUT, "the text: token 3 is 255, but ids 0 to 127",
-                stream_read(stream, 0, 4, out));
+    CHECK_FATAL(EXIT_INPUT, "the text: token 3 is 255, but ids 0 to 127", stream_set_vocab(stream, 128));
     stream_close(stream);
+}
+
+TEST(vocabulary_late, "an id that comes into a file after it was opened is refused when it is served") {
+    int32_t out[10];
+    const char *path = write_llmc("late.bin", ten, 7);
+    Stream *stream = open_one(path);
+    stream_set_vocab(stream, 50257);
+    FILE *file = fopen(path, "r+b");
+    fseek(file, 1024 + 2 * 3, SEEK_SET);
+    fwrite("\377\377", 1, 2, file);
+    fclose(file);
+    CHECK_FATAL(EXIT_INPUT, "late.bin: token 3 is 65535, but ids 0 to 50256", stream_read(stream, 2, 5, out));
+    stream_close(stream);
+}
+
+TEST(scan, "the identity sees one token and its id wherever it stands in a file of several pieces") {
+    enum { MANY = 9 << 20 };
+    int32_t *tokens = calloc(MANY, sizeof *tokens); // more than two pieces of 8 MiB
+    const size_t places[] = {0, 4 << 20, (4 << 20) - 1, MANY - 1, MANY - 2, 5000000};
+    Stream *plain = open_one(write_llmc("scan_plain.bin", tokens, MANY));
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        tokens[places[i]] = 777;
+        Stream *stream = open_one(write_llmc("scan.bin", tokens, MANY));
+        CHECK(stream_largest(stream) == 777, "place %zu", places[i]);
+        CHECK(stream_identity(stream) != stream_identity(plain), "place %zu", places[i]);
+        stream_close(stream);
+        tokens[places[i]] = 0;
+    }
+    stream_close(plain);
+    free(tokens);
 }
 
 // ---- anything ---------------------------------------------------------------------------------

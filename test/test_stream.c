@@ -36,11 +36,11 @@ TEST(reads, "any range of a stream of several files, empty ones among them, is t
     stream_close(inner);
 }
 
-TEST(identity, "a stream's identity depends on its files' kind, size and edges and on the range, "
+TEST(identity, "a stream's identity depends on its files' kind and every token and on the range, "
                "not on names") {
     int32_t tokens[100];
     for (int i = 0; i < 100; i++) tokens[i] = i;
-    Stream *streams[7];
+    Stream *streams[8];
     streams[0] = open_one(write_llmc("identity_a.bin", tokens, 100));
     streams[1] = open_one(write_llmc("identity_b.bin", tokens, 100));
     streams[2] = open_one(write_llmc("identity_c.bin", tokens, 99));
@@ -51,11 +51,13 @@ TEST(identity, "a stream's identity depends on its files' kind, size and edges a
     tokens[0]--;
     streams[5] = open_one(write_npy("identity_f.npy", 1, "<i4", tokens, 100));
     streams[6] = stream_slice(streams[0], 0, 99);
+    tokens[50]++;
+    streams[7] = open_one(write_llmc("identity_g.bin", tokens, 100));
     CHECK(stream_identity(streams[0]) == stream_identity(streams[1]));
-    for (int i = 2; i < 7; i++)
+    for (int i = 2; i < 8; i++)
         for (int k = 1; k < i; k++)
             CHECK(stream_identity(streams[i]) != stream_identity(streams[k]), "%d %d", i, k);
-    for (int i = 0; i < 7; i++) stream_close(streams[i]);
+    for (int i = 0; i < 8; i++) stream_close(streams[i]);
 }
 
 // ---- which files ------------------------------------------------------------------------------

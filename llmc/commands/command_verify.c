@@ -15,13 +15,25 @@
 #include <string.h>
 #include <sys/stat.h>
 
+typedef struct {
+    int64_t vocab; // 0: any
+} VerifyOptions;
+
+static const Option rows[] = {
+    {"vocab", "V", "Data", OPTION_INTEGER, offsetof(VerifyOptions, vocab), COUNT, NULL, NULL,
+     "refuse data with an id that a vocabulary of this size does not have"},
+};
 static const OptionTable table = {
+    .rows = rows,
+    .count = sizeof rows / sizeof rows[0],
     .operands = "PATH...",
-    .usage = "Usage: train_gpt2 verify PATH...\n"
+    .usage = "Usage: train_gpt2 verify [--vocab V] PATH...\n"
              "\n"
              "Says what each path is, and whether it is whole: a checkpoint or the directory of a "
              "run (all sums), a\n"
-             "Hugging Face directory, an llm.c model, or data (token files, arrays, text).\n",
+             "Hugging Face directory, an llm.c model, or data (token files, arrays, text), of which it "
+             "reads every\n"
+             "token: data of equal identity hold the same tokens.\n",
 };
 
 static void print_model(const char *path) {
@@ -56,11 +68,13 @@ static void verify_run(const char *path) {
     free(checkpoints);
 }
 
-static void verify_data(const char *path) {
+static void verify_data(const char *path, int64_t vocab) {
     Stream *stream = stream_open(&path, 1, STREAM_ALL);
-    printf("%s: data, %llu %s in %d file%s\n", path, (unsigned long long)stream_length(stream),
-           stream_is_bytes(stream) ? "bytes of text" : "tokens", stream_files(stream),
-           stream_files(stream) == 1 ? "" : "s");
+    if (vocab) stream_set_vocab(stream, (int)vocab);
+    printf("%s: data, %llu %s in %d file%s, the largest is %lu, identity %016llx\n", path,
+           (unsigned long long)stream_length(stream), stream_is_bytes(stream) ? "bytes of text" : "tokens",
+           stream_files(stream), stream_files(stream) == 1 ? "" : "s", (unsigned long)stream_largest(stream),
+           (unsigned long long)stream_identity(stream));
     stream_close(stream);
 }
 
@@ -75,7 +89,7 @@ static bool is_safetensors(const char *path) {
     return length >= end && strcmp(path + length - end, ending) == 0;
 }
 
-static void verify(const char *path) {
+static void verify(const char *path, int64_t vocab) {
     if (path_exists_in(path, "trainer_state.json"))
         verify_checkpoint(path);
     else if (checkpoints_any(path))
@@ -85,15 +99,16 @@ static void verify(const char *path) {
     else if (is_file(path) && (is_safetensors(path) || llmc_bin_matches(path)))
         print_model(path);
     else
-        verify_data(path);
+        verify_data(path, vocab);
 }
 
 int command_verify(int argc, char **argv) {
-    OptionValues values = {.table = &table};
+    VerifyOptions options = {0};
+    OptionValues values = {.table = &table, .fields = &options};
     option_parse(&values, argc, argv);
     if (values.operands.count == 0)
         fatal(EXIT_USAGE, "verify needs the names of files or directories");
-    for (int i = 0; i < values.operands.count; i++) verify(values.operands.items[i]);
+    for (int i = 0; i < values.operands.count; i++) verify(values.operands.items[i], options.vocab);
     free(values.operands.items);
     return EXIT_DONE;
 }

@@ -162,6 +162,8 @@ Shard shard_of_tokens(const unsigned char *tokens, TokenType type, uint64_t coun
 
 void shard_close(Shard *shard) { file_close(shard->file); }
 
+unsigned shard_token_bytes(const Shard *shard) { return token_bytes[shard->type]; }
+
 // ---- tokens -----------------------------------------------------------------------------------
 
 /* Token i of those at `from`, as it is written. */

@@ -3,7 +3,8 @@
  *
  * The kind is told by content: an llm.c token shard, a NumPy .npy array, raw uint16 (only for names
  * ending in .bin), or else plain text. A name ending in .bin or .npy promises tokens: text there is
- * refused. Sizes and counts are checked when a file is opened, token ids when they are read.
+ * refused. Sizes and counts are checked when a file is opened; token ids by a scan of all (shard_scan.h) and
+ * once more when they are read.
  * With a DataType other than auto a file without a header is taken for an array of that type, whatever it
  * looks like.
  * Not here: many files as one stream (stream.h). */
@@ -36,6 +37,9 @@ Shard shard_of_text(const unsigned char *text, size_t bytes, const char *name);
 Shard shard_of_tokens(const unsigned char *tokens, TokenType type, uint64_t count, const char *name);
 
 void shard_close(Shard *shard);
+
+/* Bytes of one token. */
+unsigned shard_token_bytes(const Shard *shard);
 
 /* Tokens first .. first+count to out. Fatal (EXIT_INPUT) for an id >= limit (or negative), which
  * names the file, the token's position in it, and the id. */

@@ -2,12 +2,13 @@
  * share. */
 #include "stream.h"
 
+#include "../base/activity.h"
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../base/rng.h"
 #include "meta_pickle.h"
 #include "paths.h"
-#include "shard.h"
+#include "shard_scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 typedef struct {
     Shard *shards;
     uint64_t *ends; // ends[i]: tokens in shards 0 .. i
+    ShardScan *scans; // NULL: not scanned yet
     int count;
     PathList paths; // owns the shards' names, unless they are in memory
     void *memory;   // of tokens that lie there, or NULL
@@ -29,8 +31,6 @@ struct Stream {
     uint64_t first, count; // its range of all tokens
     uint32_t limit;        // token ids are below
 };
-
-enum { EDGE = 16 }; // tokens at either end of a file that its identity depends on
 
 static const uint32_t any_id =
     (uint32_t)INT32_MAX + 1; // a limit that admits what an int32 can hold
@@ -133,6 +133,7 @@ void stream_close(Stream *stream) {
     paths_free(&shared->paths);
     free(shared->shards);
     free(shared->ends);
+    free(shared->scans);
     free(shared->memory);
     free(shared->name);
     free(shared);
@@ -169,14 +170,35 @@ int stream_vocab_beside(const Stream *stream) {
     return vocab;
 }
 
-void stream_set_vocab(Stream *stream, int vocab) { stream->limit = (uint32_t)vocab; }
+/* What one pass over file i finds; the pass is made once. */
+static const ShardScan *scan_of(const Stream *stream, int i) {
+    Shards *shared = stream->shared;
+    if (!shared->scans) {
+        ShardScan *scans = memory_new((size_t)shared->count, sizeof *scans, "data files");
+        for (int k = 0; k < shared->count; k++) scans[k] = shard_scan(&shared->shards[k]);
+        shared->scans = scans;
+    }
+    return &shared->scans[i];
+}
 
-/* Continues a hash by tokens first .. first+count of a file. */
-static uint64_t hash_tokens(uint64_t hash, const Shard *shard, uint64_t first, size_t count) {
-    int32_t tokens[EDGE];
-    shard_read(shard, first, count, any_id, tokens);
-    for (size_t i = 0; i < count; i++) hash = hash_add(hash, (uint64_t)tokens[i]);
-    return hash;
+uint32_t stream_largest(const Stream *stream) {
+    uint32_t largest = 0;
+    for (int i = 0; i < stream->shared->count; i++)
+        if (scan_of(stream, i)->largest > largest) largest = scan_of(stream, i)->largest;
+    return largest;
+}
+
+void stream_set_vocab(Stream *stream, int vocab) {
+    enum { PART = 1 << 14 };
+    stream->limit = (uint32_t)vocab;
+    if (stream_largest(stream) < stream->limit) return;
+    int32_t *tokens = memory_new(PART, sizeof *tokens, "tokens"); // whoever reads it finds the first one
+    for (uint64_t first = 0; first < stream->count; first += PART) {
+        uint64_t left = stream->count - first;
+        stream_read(stream, first, left < PART ? (size_t)left : PART, tokens);
+        activity_tick();
+    }
+    free(tokens); // it is in another slice
 }
 
 uint64_t stream_identity(const Stream *stream) {
@@ -184,10 +206,8 @@ uint64_t stream_identity(const Stream *stream) {
     uint64_t hash = hash_add(hash_add(0, stream->first), stream->count);
     for (int i = 0; i < shared->count; i++) {
         const Shard *shard = &shared->shards[i];
-        size_t edge = shard->tokens < EDGE ? (size_t)shard->tokens : EDGE;
         hash = hash_add(hash_add(hash, (uint64_t)shard->type), shard->tokens);
-        hash = hash_tokens(hash, shard, 0, edge);
-        hash = hash_tokens(hash, shard, shard->tokens - edge, edge);
+        hash = hash_add(hash, scan_of(stream, i)->checksum);
     }
     return hash;
 }

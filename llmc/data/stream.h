@@ -3,8 +3,8 @@
  * Kinds, told apart by content, not by name: llm.c token shards (magic 20240520), NumPy .npy arrays
  * (uint16; int32 and uint32 range-checked), raw uint16 (only for names ending in .bin), and plain
  * text, whose tokens are its bytes. A stream is all bytes or all tokens. Files are memory-mapped
- * and checked when opened (magic, version, count against size); token ids are checked as they are
- * served. Whatever is wrong is fatal (EXIT_INPUT): one line with file, field, found, expected.
+ * and checked when opened (magic, version, count against size); token ids when the vocabulary is known
+ * (stream_set_vocab). Whatever is wrong is fatal (EXIT_INPUT): one line with file, field, found, expected.
  * Not here: sequences and their order (sequences.h). Next: shard.h (one file), paths.h (which files). */
 #ifndef LLMC_STREAM_H
 #define LLMC_STREAM_H
@@ -65,14 +65,19 @@ const char *stream_name(const Stream *stream); // a phrase: "shakespeare.txt", "
  * each, or they differ. */
 int stream_vocab_beside(const Stream *stream);
 
-/* From now on an id >= vocab is fatal when it is served: file, position, id, vocabulary. */
+/* An id >= vocab in the stream is fatal (EXIT_INPUT), now: file, position, id, vocabulary. Reads all of its
+ * files, if nothing has yet (shard_scan.h). From then on such an id is fatal when it is served, too: files
+ * may change. */
 void stream_set_vocab(Stream *stream, int vocab);
+
+/* The largest id in the stream's files. Reads them all, if nothing has yet. */
+uint32_t stream_largest(const Stream *stream);
 
 /* Tokens first .. first+count to out. first + count <= stream_length. */
 void stream_read(const Stream *stream, uint64_t first, size_t count, int32_t *out);
 
-/* A 64-bit hash of what the stream is made of (kinds, sizes, first and last tokens of each file,
- * not their names): a resumed run compares it. */
+/* A 64-bit hash of what the stream is made of: each file's kind and all of its tokens, not its name. Ranks
+ * compare it, and a resumed run. Reads all files, if nothing has yet. */
 uint64_t stream_identity(const Stream *stream);
 
 #endif
