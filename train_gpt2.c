@@ -221,6 +221,9 @@ static Evaluation validate(Trainer *t) {
     Activity before = activity_begin(ACTIVITY_EVALUATE);
     Evaluation result = evaluate(t->model, t->batch, &t->val, t->plan.val_sequences);
     activity_begin(before);
+    if (!isfinite(result.loss))
+        fatal(EXIT_NONFINITE, "step %lld: the validation loss is %g; nothing more was saved; try a lower --lr",
+              (long long)t->at.step, result.loss);
     if (t->log) log_val(t->log, t->at.step, result.loss, result.tokens);
     return result;
 }
@@ -280,12 +283,13 @@ static void train(Trainer *t) {
 static int run(Trainer *t, const Dataset *data) {
     const Settings *s = &t->settings;
     plan_check_memory(&t->plan, s, &t->world);
-    trainer_start_log(t, data);
+    trainer_open_directory(t);
     t->model = gpt2_new(&t->plan.config, t->plan.B, s->recompute, true);
     trainer_start_weights(t);
     t->batch = batch_new(t->world, t->plan.B, t->plan.T, t->plan.sequences);
     reduction_open(t->model->grads, t->model->table.elements, s->exact,
                    (int)t->plan.max_micro_steps);
+    trainer_start_log(t, data);
     activity_begin(ACTIVITY_TRAIN);
     train(t);
     activity_begin(ACTIVITY_FINISH);
@@ -324,6 +328,7 @@ static int command_train(int argc, char **argv) {
     resume_close(&t.resume);
     dataset_close(&data);
     settings_free(&t.settings);
+    free(t.model_path);
     free(t.out);
     watchdog_stop();
     world_close();

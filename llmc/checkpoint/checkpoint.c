@@ -1,8 +1,12 @@
 /* checkpoint.c: see checkpoint.h. */
+#define _GNU_SOURCE // st_mtim
 #include "checkpoint.h"
 
 #include "../base/error.h"
+#include "../base/finite.h"
 #include "../base/memory.h"
+#include "../base/rng.h"
+#include "../files/path.h"
 #include "../weights/hf_model.h"
 
 #include <errno.h>
@@ -18,9 +22,22 @@ static const char state_file[] = "trainer_state.json", optimizer_file[] = "optim
 // ---------------------------------------------------------------------------------------------
 // Saving
 
+/* Ends the program when one of the rows is NaN or infinite. Promise: no such number reaches a checkpoint, and
+ * none comes from one. what: "" or "a moment of ". */
+static void check_finite(int code, const char *what, const Tensor *tensor, size_t row, size_t rows,
+                         const float *values) {
+    size_t columns = tensor_columns(tensor), bad = first_nonfinite(values, rows * columns);
+    if (bad < rows * columns)
+        fatal(code, "%s%s (element %zu of row %zu) is %g: %s", what, tensor->name, bad % columns, row + bad / columns,
+              values[bad],
+              code == EXIT_INPUT ? "choose another checkpoint with --resume"
+                                 : "nothing is saved; go on from the checkpoint before, with a lower --lr");
+}
+
 static void read_weights(void *context, const Tensor *tensor, size_t row, size_t rows, float *out) {
     size_t columns = tensor_columns(tensor);
     gpt2_read_weights(context, tensor, row * columns, out, rows * columns);
+    check_finite(EXIT_NONFINITE, "", tensor, row, rows, out);
 }
 
 /* Rows of one of the optimizer's buffers. */
@@ -28,6 +45,7 @@ static void read_moments(void *context, const Tensor *tensor, size_t row, size_t
     size_t columns = tensor_columns(tensor);
     read_floats(out, device_at(context, OF_OPTIMIZER_STATE, tensor->offset + row * columns),
                 OF_OPTIMIZER_STATE, rows * columns);
+    check_finite(EXIT_NONFINITE, "a moment of ", tensor, row, rows, out);
 }
 
 static void write_model(OutputFile *file, const GPT2 *model) {
@@ -114,11 +132,15 @@ void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *st
 
 enum { READ_BYTES = 1 << 16, MAX_STATE = 1 << 24 };
 
-static char *file_path_of(const char *directory, const char *name) {
-    size_t bytes = strlen(directory) + strlen(name) + 2;
-    char *path = memory_new(bytes, 1, "a file name");
-    snprintf(path, bytes, "%s/%s", directory, name);
-    return path;
+/* Promise: a checkpoint counts as damaged only if its files are missing or not as they were written. One that
+ * cannot be read just now (permissions, a disk or a network that fails) ends the program: to go on from
+ * the one before would throw good steps away. */
+static void refuse_unreadable(const char *path, int failure) {
+    if (failure && failure != ENOENT && failure != ENOTDIR && failure != EISDIR)
+        fatal(EXIT_RUNTIME,
+              "%s: cannot be read: %s; nothing was changed; if it is lost, move its checkpoint away to go on from the "
+              "one before it",
+              path, strerror(failure));
 }
 
 /* The state file's text, as much of it as a state file may have. */
@@ -146,8 +168,9 @@ static int read_text(const char *path, Text *text) {
 /* The state's document, or NULL with problem. */
 static const Json *read_state(const char *directory, char *problem) {
     Text text = {0};
-    char *path = file_path_of(directory, state_file), why[STATE_PROBLEM];
+    char *path = path_join(directory, state_file), why[STATE_PROBLEM];
     int failure = read_text(path, &text);
+    refuse_unreadable(path, failure);
     const Json *root = NULL;
     if (failure) {
         snprintf(problem, CHECKPOINT_PROBLEM, "%s: %s", path, strerror(failure));
@@ -162,10 +185,11 @@ static const Json *read_state(const char *directory, char *problem) {
 
 /* Compares a file with the sum that the state has of it. */
 static bool verify_file(const char *directory, const Json *root, const char *name, char *problem) {
-    char *path = file_path_of(directory, name);
+    char *path = path_join(directory, name);
     FileChecksum want, got;
     bool listed = trainer_state_sum(root, name, &want), good = false;
     int failure = listed ? file_checksum_read(path, &got) : 0;
+    refuse_unreadable(path, failure);
     if (!listed)
         snprintf(problem, CHECKPOINT_PROBLEM, "%s: trainer_state.json has no sum of it", path);
     else if (failure)
@@ -182,7 +206,31 @@ static bool verify_file(const char *directory, const Json *root, const char *nam
     return good;
 }
 
+/* A number that is another one after a file of the checkpoint was written, cut or replaced. */
+static uint64_t stamp_of(const char *directory) {
+    uint64_t stamp = 0;
+    for (int i = 0; i < NAMES; i++) {
+        struct stat status;
+        char *path = path_join(directory, names[i]);
+        if (stat(path, &status) != 0) memset(&status, 0, sizeof status);
+        free(path);
+        const uint64_t parts[] = {(uint64_t)status.st_dev,         (uint64_t)status.st_ino,
+                                  (uint64_t)status.st_size,        (uint64_t)status.st_mtim.tv_sec,
+                                  (uint64_t)status.st_mtim.tv_nsec, (uint64_t)status.st_ctim.tv_sec,
+                                  (uint64_t)status.st_ctim.tv_nsec};
+        for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++) stamp = hash_add(stamp, parts[k]);
+    }
+    return stamp;
+}
+
+/* The checkpoint that was found good last, and its stamp from before its files were read. */
+static struct {
+    char *path;
+    uint64_t stamp;
+} verified;
+
 bool checkpoint_verify(const char *path, char *problem) {
+    uint64_t stamp = stamp_of(path);
     const Json *root = read_state(path, problem);
     if (!root) return false;
     bool good = true;
@@ -191,7 +239,21 @@ bool checkpoint_verify(const char *path, char *problem) {
         if (listed || i < NEEDED) good = verify_file(path, root, names[i], problem);
     }
     json_free(root);
-    return good;
+    if (!good) return false;
+    free(verified.path);
+    verified.path = memory_string(path);
+    verified.stamp = stamp;
+    return true;
+}
+
+// Promise: what is loaded is what was verified.
+void checkpoint_check_unchanged(const char *path) {
+    if (verified.path && strcmp(verified.path, path) == 0 && stamp_of(path) != verified.stamp)
+        fatal(EXIT_INPUT, "%s: was changed or removed while it was being loaded; try again", path);
+}
+
+bool checkpoint_is_one(const char *path) {
+    return path_exists_in(path, state_file) || path_exists_in(path, optimizer_file);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -209,13 +271,14 @@ const Json *checkpoint_state(const char *path, TrainerState *state) {
 static void write_moments(void *moments, const Tensor *tensor, size_t row, size_t rows,
                           float *values) {
     size_t columns = tensor_columns(tensor);
+    check_finite(EXIT_INPUT, "a moment of ", tensor, row, rows, values);
     void *at = device_at(moments, OF_OPTIMIZER_STATE, tensor->offset + row * columns);
     write_floats(at, OF_OPTIMIZER_STATE, values, rows * columns);
 }
 
 void checkpoint_load(const char *path, Weights *weights, GPT2 *model) {
     weights_load(weights, model);
-    char *optimizer = file_path_of(path, optimizer_file);
+    char *optimizer = path_join(path, optimizer_file);
     SafeTensors *file = safetensors_open(optimizer);
     TensorTable table = moments_table(weights_table(weights));
     const char *prefixes[] = {"m.", "v."};
@@ -229,4 +292,5 @@ void checkpoint_load(const char *path, Weights *weights, GPT2 *model) {
     tensor_table_free(&table);
     safetensors_close(file);
     free(optimizer);
+    checkpoint_check_unchanged(path);
 }

@@ -20,10 +20,17 @@
 void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *state,
                      const Settings *settings, const Tokenizer *tokenizer);
 
+/* Whether a directory is a checkpoint, be it damaged: it has a state or an optimizer's file. */
+bool checkpoint_is_one(const char *path);
+
 /* Compares all files with their sums. False, with problem (of CHECKPOINT_PROBLEM bytes) saying which file
- * is not as it was written. */
+ * is missing or not as it was written. Fatal (EXIT_RUNTIME) when one cannot be read. */
 enum { CHECKPOINT_PROBLEM = 512 };
 bool checkpoint_verify(const char *path, char *problem);
+
+/* After its files were loaded: fatal (EXIT_INPUT) when one was written or replaced since this process found the
+ * checkpoint good. Nothing for a path that it did not verify last. */
+void checkpoint_check_unchanged(const char *path);
 
 /* trainer_state.json of a verified checkpoint: its counters, and (json_free) its document. */
 const Json *checkpoint_state(const char *path, TrainerState *state);

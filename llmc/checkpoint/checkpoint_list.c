@@ -102,8 +102,14 @@ char *checkpoints_newest_good(const char *out) {
 }
 
 char *checkpoints_resolve(const char *path) {
-    char *newest = checkpoints_newest_good(path);
-    return newest ? newest : memory_string(path);
+    char problem[CHECKPOINT_PROBLEM], *found = checkpoints_newest_good(path);
+    if (!found && checkpoints_any(path)) fatal(EXIT_INPUT, "%s has checkpoints, but none is good", path);
+    if (found) return found;
+    found = memory_string(path);
+    for (size_t n = strlen(found); n > 1 && found[n - 1] == '/'; n--) found[n - 1] = '\0';
+    if (checkpoint_is_one(found) && !checkpoint_verify(found, problem))
+        fatal(EXIT_INPUT, "%s: a damaged checkpoint: %s; choose another", found, problem);
+    return found;
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -19,8 +19,9 @@ char *checkpoints_newest_good(const char *out);
 /* Paths of all checkpoints of OUT, the oldest first; free() releases each and the list. */
 char **checkpoints_all(const char *out, int *count);
 
-/* Where to find a model: the newest good checkpoint when `path` is the directory of a run, else itself.
- * free() releases it. */
+/* Where to find a model: the newest good checkpoint when `path` is the directory of a run, else itself. Promise:
+ * wherever there are checksums, they were compared: a checkpoint named by its own path is verified, too, and
+ * fatal (EXIT_INPUT) when it is damaged. free() releases the path. */
 char *checkpoints_resolve(const char *path);
 
 /* The run goes on from `step`: checkpoints beyond it, be they damaged or of another future, are renamed

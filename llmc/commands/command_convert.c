@@ -1,6 +1,7 @@
 /* command_convert.c: `train_gpt2 convert FROM TO`: weights from one format to another. To float32 nothing is
  * lost; --bf16 rounds to the nearest. */
 #include "../base/error.h"
+#include "../checkpoint/checkpoint.h"
 #include "../checkpoint/checkpoint_list.h"
 #include "../files/path.h"
 #include "../settings/option_parse.h"
@@ -38,12 +39,13 @@ static bool is_bin(const char *name) {
     return n > 4 && strcmp(name + n - 4, ".bin") == 0;
 }
 
-static void write_bin(const char *name, Weights *weights, bool bf16) {
+static void write_bin(const char *name, const char *from, Weights *weights, bool bf16) {
     Output *output = output_begin(name, OUTPUT_NEW_FILE);
     OutputFile *file = output_open(output, NULL);
     llmc_bin_write(file, weights_config(weights), bf16 ? LLMC_BIN_BF16 : LLMC_BIN_FLOAT,
                    weights_read_rows, weights);
     output_close(file);
+    checkpoint_check_unchanged(from);
     output_commit(output);
 }
 
@@ -57,7 +59,7 @@ static void write_tokenizer(Output *output, const Tokenizer *tokenizer, int seq_
 }
 
 /* tokenizer: NULL where it is not known. */
-static void write_directory(const char *name, Weights *weights, const Tokenizer *tokenizer) {
+static void write_directory(const char *name, const char *from, Weights *weights, const Tokenizer *tokenizer) {
     const Config *config = weights_config(weights);
     const TensorGroup all = {"", weights_read_rows, weights};
     Output *output = output_begin(name, OUTPUT_DIRECTORY);
@@ -68,6 +70,7 @@ static void write_directory(const char *name, Weights *weights, const Tokenizer 
     hf_write_tensors(file, weights_table(weights), &all, 1);
     output_close(file);
     if (tokenizer) write_tokenizer(output, tokenizer, config->seq_len);
+    checkpoint_check_unchanged(from);
     output_commit(output);
 }
 
@@ -89,9 +92,9 @@ int command_convert(int argc, char **argv) {
     Weights *weights = weights_open(from);
     Tokenizer *tokenizer = choose_tokenizer(NULL, from, weights_config(weights)->vocab);
     if (is_bin(to))
-        write_bin(to, weights, o.bf16);
+        write_bin(to, from, weights, o.bf16);
     else
-        write_directory(to, weights, tokenizer);
+        write_directory(to, from, weights, tokenizer);
     tokenizer_free(tokenizer);
     printf("%s: the weights of %s (%s)\n", to, from, weights_format(weights));
     weights_close(weights);

@@ -3,6 +3,7 @@
  * number of ranks. */
 #include "../base/error.h"
 #include "../base/memory.h"
+#include "../checkpoint/checkpoint.h"
 #include "../checkpoint/checkpoint_list.h"
 #include "../data/encoded_text.h"
 #include "../eval/score.h"
@@ -15,6 +16,7 @@
 #include "../weights/weights.h"
 #include "commands.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,10 +71,15 @@ static const OptionTable table = {
              "the perplexity of a word.\n",
 };
 
-/* of: " of " and the data's name, or "". */
+/* of: " of " and the data's name, or "". Promise: no command reports a number that is none as a result. */
 static void print_loss(double loss, uint64_t tokens, const char *of, const char *name) {
-    printf("loss %.9g nats per token, perplexity %.9g, %llu tokens%s%s\n", loss, exp(loss),
-           (unsigned long long)tokens, of, name);
+    if (!isfinite(loss))
+        fatal(EXIT_NONFINITE,
+              "the loss of %llu tokens%s%s is %g: the weights, though finite, are too large to compute with",
+              (unsigned long long)tokens, of, name, loss);
+    const char *above = isfinite(exp(loss)) ? "" : "above "; // beyond a double: a loss of 710 nats or more
+    printf("loss %.9g nats per token, perplexity %s%.9g, %llu tokens%s%s\n", loss, above,
+           fmin(exp(loss), DBL_MAX), (unsigned long long)tokens, of, name);
 }
 
 /* The mean loss of ids 1 .. n, each after those before it. */
@@ -221,6 +228,7 @@ int command_eval(int argc, char **argv) {
     if (o.seq_len) config.seq_len = (int)o.seq_len;
     GPT2 *model = gpt2_new(&config, o.ids ? 1 : (int)o.batch, false, false);
     weights_load(weights, model);
+    checkpoint_check_unchanged(path);
     weights_close(weights);
     evaluate_all(model, &o, &world, path);
     gpt2_free(model);

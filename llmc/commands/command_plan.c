@@ -6,6 +6,7 @@
 #include "commands.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* "step rate" of `points` steps, evenly spread over those that are executed; each step once. */
 static void print_rates(const Plan *plan, int64_t points) {
@@ -31,6 +32,7 @@ int command_plan(int argc, char **argv) {
         startup_table_print(&t.plan, s, &t.world, &data, &t.sequences);
     examples_close(t.examples);
     weights_close(t.start);
+    free(t.model_path);
     dataset_close(&data);
     settings_free(&t.settings);
     world_close();

@@ -3,6 +3,7 @@
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../base/utf8.h"
+#include "../checkpoint/checkpoint.h"
 #include "../checkpoint/checkpoint_list.h"
 #include "../ranks/world.h"
 #include "../settings/option_parse.h"
@@ -174,6 +175,7 @@ int command_sample(int argc, char **argv) {
     Weights *weights = weights_open(path);
     GPT2 *model = gpt2_new(weights_config(weights), 1, false, false);
     weights_load(weights, model);
+    checkpoint_check_unchanged(path);
     weights_close(weights);
     Tokenizer *tokenizer = choose_tokenizer(o.tokenizer, path, model->config.vocab);
     sample(model, &o, tokenizer);

@@ -36,8 +36,19 @@ static const OptionTable table = {
              "token: data of equal identity hold the same tokens.\n",
 };
 
+static void forget(void *unused, const Tensor *tensor, size_t row, size_t rows, float *values) {
+    (void)unused, (void)tensor, (void)row, (void)rows, (void)values;
+}
+
+/* Reads all weights, which says when one is not finite. */
+static void read_weights(Weights *weights) {
+    const TensorTable *all = weights_table(weights);
+    for (int i = 0; i < all->count; i++) tensor_copy(&all->tensors[i], weights_read_rows, weights, forget, NULL);
+}
+
 static void print_model(const char *path) {
     Weights *weights = weights_open(path);
+    read_weights(weights);
     const Config *c = weights_config(weights);
     printf(
         "%s: GPT-2 weights (%s): %d layers, %d heads, %d channels, sequences of %d, vocabulary %d, "
@@ -90,7 +101,7 @@ static bool is_safetensors(const char *path) {
 }
 
 static void verify(const char *path, int64_t vocab) {
-    if (path_exists_in(path, "trainer_state.json"))
+    if (checkpoint_is_one(path))
         verify_checkpoint(path);
     else if (checkpoints_any(path))
         verify_run(path);

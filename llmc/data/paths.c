@@ -74,9 +74,11 @@ typedef struct {
     size_t fixed; // characters of each path that the user wrote, and that tell nothing
 } Entry;
 
-static bool is_regular(const char *path) {
+/* Whether to take an entry of a set: a regular file, or what cannot be looked at (a link that leads nowhere, say):
+ * opening it will say so, where to leave it out would train on other data without a word. */
+static bool is_wanted(const char *path) {
     struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    return stat(path, &status) != 0 || S_ISREG(status.st_mode);
 }
 
 static bool is_directory(const char *path) {
@@ -107,14 +109,15 @@ static void add_directory(PathList *list, const char *path, bool parts) {
     DIR *directory = opendir(path);
     if (!directory)
         fatal(EXIT_INPUT, "%s: directory cannot be read: %s; check its permissions", path, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(directory));) {
+    for (struct dirent *entry; (errno = 0, entry = readdir(directory));) {
         const char *name = entry->d_name;
         char *file = join(path, name);
-        if (!parts && is_data_name(name) && is_regular(file)) list_add(list, file);
+        if (!parts && is_data_name(name) && is_wanted(file)) list_add(list, file);
         if (parts && name[0] != '.' && component_says(name, strlen(name)) != SAYS_NOTHING && is_directory(file))
             add_directory(list, file, false);
         free(file);
     }
+    if (errno) fatal(EXIT_INPUT, "%s: directory cannot be read to its end: %s", path, strerror(errno));
     closedir(directory);
 }
 
@@ -130,9 +133,12 @@ static PathList list_directory(const char *path) {
 static PathList list_glob(const char *pattern) {
     PathList list = {0};
     glob_t found;
-    if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
+    int code = glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, &found);
+    if (code == GLOB_ABORTED)
+        fatal(EXIT_INPUT, "%s: a directory of this pattern cannot be read; check its permissions", pattern);
+    if (code == 0) {
         for (size_t i = 0; i < found.gl_pathc; i++)
-            if (is_regular(found.gl_pathv[i])) list_add(&list, found.gl_pathv[i]);
+            if (is_wanted(found.gl_pathv[i])) list_add(&list, found.gl_pathv[i]);
         globfree(&found);
     }
     if (list.count == 0) fatal(EXIT_INPUT, "%s: no file matches this pattern; check it", pattern);

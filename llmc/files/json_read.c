@@ -14,6 +14,10 @@
 
 enum { MAX_DEPTH = 64, BLOCK_VALUES = 128, MAX_NUMBER = 64 };
 
+/* Values that any text may have, and of a longer one the bytes that must stand for each: a value takes 56 bytes of
+ * memory, but 2 of a text such as [0,0,0]. The header of a file of tensors has 7 or more. */
+enum { SOME_VALUES = 4096, BYTES_A_VALUE = 6 };
+
 typedef struct Block {
     struct Block *next;
     size_t used;
@@ -32,6 +36,7 @@ typedef struct {
     char *start, *at, *end; // the copy of it that is decoded in place; *end is 0
     char *problem;
     bool failed;
+    size_t values, most_values;
 } Parser;
 
 // ---------------------------------------------------------------------------------------------
@@ -266,6 +271,7 @@ static bool take_elements(Parser *p, Json *value, int depth) {
 
     const Json **link = &value->first;
     do {
+        if (++p->values > p->most_values) return fail(p, p->at, "more values than a text of this length may have");
         Json *element = new_value(p->document);
         *link = element;
         link = &element->next;
@@ -314,7 +320,14 @@ const Json *json_read(const char *text, size_t bytes, char *problem) {
     document->text = memory_new(size_add(bytes, 1, "a JSON text"), 1, "a JSON text");
     memcpy(document->text, text, bytes);
     char *start = document->text;
-    Parser p = {document, text, start, start, start + bytes, problem, false};
+    Parser p = {.document = document,
+                .original = text,
+                .start = start,
+                .at = start,
+                .end = start + bytes,
+                .problem = problem,
+                .most_values = SOME_VALUES + bytes / BYTES_A_VALUE};
+    if (p.most_values > UINT32_MAX) p.most_values = UINT32_MAX; // Json.count
     if (take_value(&p, &document->root, 0)) {
         skip_space(&p);
         if (p.at < p.end) fail(&p, p.at, "something after the end of the value");

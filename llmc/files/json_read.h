@@ -2,7 +2,8 @@
  *
  * Refused beyond the grammar: duplicate names, nesting deeper than 64, text that is not UTF-8, lone
  * surrogates, \u0000 (strings here end with 0) and numbers too large for a double. Memory grows
- * with what was really read, never with a number that the text names. Writing: json_write.h. */
+ * with what was really read, never with a number that the text names, and stays in proportion to its length: a text
+ * of nothing but tiny values, more than 4096 and more than one in 6 bytes, is refused. Writing: json_write.h. */
 #ifndef LLMC_JSON_READ_H
 #define LLMC_JSON_READ_H
 
@@ -21,13 +22,13 @@ typedef enum {
 } JsonKind;
 
 typedef struct Json {
-    JsonKind kind;
+    JsonKind kind : 8;
+    bool is_integer;  // of a number: spelled without fraction and exponent, and within 64 bits
+    uint32_t count;   // of an array or object
     const char *name; // of a member of an object, else NULL
     const char *text; // a string, decoded; a number as it is spelled
     double number;
     int64_t integer;                 // of a number that is one
-    bool is_integer;                 // spelled without fraction and exponent, and within 64 bits
-    size_t count;                    // of an array or object
     const struct Json *first, *next; // the first element inside; the next beside
 } Json;
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE // O_NOFOLLOW
 #include "lock.h"
 
+#include "../base/activity.h"
 #include "../base/memory.h"
 
 #include <errno.h>
@@ -78,6 +79,7 @@ int lock_take(const char *path, double seconds, Lock **lock, char holder[LOCK_HO
     for (long turns = (long)(seconds * 1000 / TURN_MS);; turns--) {
         failure = try_once(path, &descriptor, holder);
         if (failure != EWOULDBLOCK || turns <= 0) break;
+        activity_tick(); // to wait here is no hang
         nanosleep(&turn, NULL);
     }
     if (failure) return failure;

@@ -79,6 +79,31 @@ static int remove_opened(int directory, const char *path) {
 }
 
 // ---------------------------------------------------------------------------------------------
+// What this process has made and not yet removed: the newest one, for an error in the middle of an output
+
+static struct {
+    char *directory; // NULL: none
+    pid_t owner;     // a forked child must not remove what its parent is writing
+} latest;
+
+static void remove_latest(void) {
+    if (!latest.directory || latest.owner != getpid()) return;
+    int directory = open_directory(AT_FDCWD, latest.directory);
+    if (directory < 0) return;
+    remove_opened(directory, latest.directory);
+    close(directory);
+}
+
+static void remember(const char *directory) {
+    static bool registered;
+    if (!registered) atexit(remove_latest);
+    registered = true;
+    free(latest.directory);
+    latest.directory = directory ? memory_string(directory) : NULL;
+    latest.owner = getpid();
+}
+
+// ---------------------------------------------------------------------------------------------
 // Making
 
 /* "first" + "second" + "third"; free() releases it. */
@@ -132,6 +157,7 @@ int temporary_make(Temporary *temporary, const char *name) {
         int mark = made ? make_mark(directory) : -1;
         if (mark >= 0) {
             *temporary = (Temporary){directory, join(directory, "/", content_name), mark};
+            remember(directory);
             return 0;
         }
         if (made) {
@@ -153,6 +179,7 @@ int temporary_remove(Temporary *temporary) {
     free(temporary->content);
     free(temporary->directory);
     *temporary = (Temporary){.mark = -1};
+    remember(NULL);
     return failure;
 }
 

@@ -15,7 +15,7 @@ typedef struct {
     int mark;                  // its descriptor
 } Temporary;
 
-/* Makes one for NAME, without content. Returns 0 or an errno. */
+/* Makes one for NAME, without content. Returns 0 or an errno. exit() removes it if it is then still there. */
 int temporary_make(Temporary *temporary, const char *name);
 
 /* Removes it with all content. Returns 0 or an errno. */

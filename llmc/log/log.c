@@ -100,6 +100,7 @@ static void file_sync(const LogFile *file) {
 }
 
 static void file_close(LogFile *file) {
+    file_sync(file);
     if (file->path && close(file->fd) != 0) fail(file, "close it");
     free(file->path);
 }
@@ -170,10 +171,30 @@ LogOffsets log_offsets(const Log *log) {
     return (LogOffsets){.text = log->text.bytes, .metrics = log->metrics.bytes};
 }
 
+enum { END_LINE = 100 };
+
+static size_t end_line(char line[END_LINE], const char *reason, int64_t step) {
+    return (size_t)snprintf(line, END_LINE, "{\"event\":\"end\",\"step\":%" PRId64 ",\"reason\":\"%.20s\"}\n", step,
+                            reason);
+}
+
+bool log_is_ended(const char *out, const char *reason, int64_t step) {
+    char line[END_LINE + 1] = "\n", found[END_LINE + 1];
+    size_t length = 1 + end_line(line + 1, reason, step);
+    char *path = path_join(out, "metrics.jsonl");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    free(path);
+    if (fd < 0) return false; // whatever it is, opening it for writing will say so
+    off_t size = lseek(fd, 0, SEEK_END);
+    bool ended = size >= (off_t)length && pread(fd, found, length, size - (off_t)length) == (ssize_t)length &&
+                 memcmp(found, line, length) == 0;
+    close(fd);
+    return ended;
+}
+
 void log_close(Log *log, const char *reason, int64_t step) {
-    JsonWriter *json = record_begin_at(log, "end", step);
-    json_put_string(json, "reason", reason);
-    record_end(log);
+    char line[END_LINE];
+    file_write(&log->metrics, line, end_line(line, reason, step));
     screen_close();
     error_set_note(NULL);
     open_log = NULL;

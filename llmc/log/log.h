@@ -65,7 +65,11 @@ void log_checkpoint(Log *log, int64_t step, const char *path);
 /* A line of free text on the screen. */
 void log_say(Log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The last record, {"event":"end","reason":...,"step":...}. Closes both files, and checks that. */
+/* The last record, {"event":"end","step":...,"reason":...}. Makes both files safe on the disk and closes them, and
+ * checks that. */
 void log_close(Log *log, const char *reason, int64_t step);
+
+/* Whether the last line of OUT/metrics.jsonl is that record. */
+bool log_is_ended(const char *out, const char *reason, int64_t step);
 
 #endif

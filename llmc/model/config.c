@@ -66,6 +66,8 @@ static const struct {
     {"mlp.c_proj.bias", 1, 0, INIT_ZERO},
 };
 
+enum { BLOCK_ROWS = sizeof block_rows / sizeof block_rows[0] };
+
 /* Tensors start at multiples of this many elements: 256 bytes in float, 128 in bf16, enough for any
  * vector access. */
 enum { TENSOR_ALIGNMENT = 64 };
@@ -96,7 +98,7 @@ static void name_tensor(Tensor *tensor, const char *name) {
 }
 
 static void append_block(TensorTable *table, size_t C, int layer) {
-    for (size_t i = 0; i < sizeof block_rows / sizeof block_rows[0]; i++) {
+    for (int i = 0; i < BLOCK_ROWS; i++) {
         size_t out = block_rows[i].out * C, in = block_rows[i].in * C;
         Tensor *tensor = append(table, block_rows[i].init, out, in, out);
         tensor->transposed = in != 0;
@@ -106,8 +108,7 @@ static void append_block(TensorTable *table, size_t C, int layer) {
 
 TensorTable tensor_table_new(const Config *config) {
     TensorTable table = {0};
-    int per_block = sizeof block_rows / sizeof block_rows[0];
-    int count = 2 + config->layers * per_block + 2;
+    int count = 2 + config->layers * BLOCK_ROWS + 2;
     size_t C = config->channels, V = config->vocab;
     table.tensors = memory_new(count, sizeof(Tensor), "the tensor table");
     table.spans = memory_new(count, sizeof(Span), "the tensor table");
@@ -142,10 +143,24 @@ DecayGroup tensor_table_group(const TensorTable *table, bool decayed) {
     return group;
 }
 
+/* The only place where the table can have a tensor of that name. It is found without a search, for all names of a
+ * model are looked up, and models may have thousands of layers. */
+static int place_of(const TensorTable *table, const char *name) {
+    int layer, end = 0;
+    if (sscanf(name, "h.%5d.%n", &layer, &end) == 1 && end > 0) {
+        int last = table->count - 3;
+        for (int i = 0; i < BLOCK_ROWS; i++)
+            if (strcmp(name + end, block_rows[i].name) == 0 && layer >= 0 && 2 + layer * BLOCK_ROWS + i <= last)
+                return 2 + layer * BLOCK_ROWS + i;
+        return 0;
+    }
+    if (strncmp(name, "ln_f.", 5) == 0) return strcmp(name, "ln_f.bias") == 0 ? table->count - 1 : table->count - 2;
+    return strcmp(name, "wpe.weight") == 0;
+}
+
 int tensor_table_find(const TensorTable *table, const char *name) {
-    for (int i = 0; i < table->count; i++)
-        if (strcmp(table->tensors[i].name, name) == 0) return i;
-    return -1;
+    int place = place_of(table, name);
+    return strcmp(table->tensors[place].name, name) == 0 ? place : -1;
 }
 
 const char *tensor_table_name_at(const TensorTable *table, size_t index) {

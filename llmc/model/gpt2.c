@@ -10,6 +10,7 @@
 
 #include "../base/error.h"
 #include "../base/activity.h"
+#include "../base/finite.h"
 #include "../base/memory.h"
 #include "../base/parallel.h"
 #include "../base/rng.h"
@@ -319,6 +320,8 @@ void gpt2_logits(GPT2 *m, float *logits, int n) {
     const Act *last = device_at(m->lnf, OF_ACT, (size_t)(n - 1) * m->config.channels);
     linear_forward(m->logits, last, m->wte.w, NULL, NULL, 1, m->config.channels, m->config.vocab);
     read_floats(logits, m->logits, OF_ACT, m->config.vocab);
+    if (first_nonfinite(logits, (size_t)m->config.vocab) < (size_t)m->config.vocab)
+        fatal(EXIT_NONFINITE, "the logits are not finite: the weights, though finite, are too large to compute with");
 }
 
 /* 6 per weight of the matrix products: multiply and add are 2, and backward is two products for each of

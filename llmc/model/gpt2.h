@@ -81,7 +81,7 @@ void gpt2_each_bucket(const GPT2 *model, BucketReady ready, void *context);
  * are in the cache; n is 1 unless past is 0. past + n <= seq_len. Uses the memory of gpt2_forward. */
 void gpt2_extend(GPT2 *model, const Id *ids, int n, int past);
 
-/* After gpt2_extend: the logits (V) of its last new token. */
+/* After gpt2_extend: the logits (V) of its last new token. Fatal (EXIT_NONFINITE) when one is not finite. */
 void gpt2_logits(GPT2 *model, float *logits, int n);
 
 /* Floating point operations per token of forward and backward: 6 per weight of a matrix (the tied one

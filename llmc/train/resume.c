@@ -87,6 +87,11 @@ static char *share(char *path) {
     return path;
 }
 
+char *resume_find_model(const Settings *settings, const World *world) {
+    const char *named = world->rank == 0 ? weights_path(settings->model) : NULL;
+    return share(named ? checkpoints_resolve(named) : NULL);
+}
+
 // ---------------------------------------------------------------------------------------------
 // Settings
 
@@ -107,8 +112,8 @@ static const char *recorded(void *context, const char *name, int item) {
 
 Resume resume_open(Settings *s, const World *world) {
     Resume resume = {.warns = world->rank == 0};
-    if (is_word(s->resume, "never")) return resume;
-    resume.path = share(world->rank == 0 ? find(s, &resume.lock) : NULL);
+    bool looks = world->rank == 0 && !is_word(s->resume, "never"); // a rank with another --resume still takes part
+    resume.path = share(looks ? find(s, &resume.lock) : NULL);
     if (!resume.path) return resume;
     resume.state = checkpoint_state(resume.path, &resume.at);
     char *parent = parent_of(resume.path);

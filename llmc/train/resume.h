@@ -25,6 +25,10 @@ typedef struct {
 Resume resume_open(Settings *settings, const World *world);
 void resume_close(Resume *resume);
 
+/* Where the weights are that --model names, on all ranks alike (checkpoints_resolve), or NULL when it names a
+ * shape. free() releases it. */
+char *resume_find_model(const Settings *settings, const World *world);
+
 /* What a run computes on, beside its options. */
 typedef struct {
     int seq_len;

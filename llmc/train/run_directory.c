@@ -102,18 +102,19 @@ static _Noreturn void refuse(const char *out, const char *found) {
           out, found);
 }
 
-/* Removes the run's file, or refuses because it is there. */
-static void clear(const char *out, const char *file, bool overwrite) {
-    char *path = path_join(out, file);
-    if (!overwrite && path_exists(path)) refuse(out, file);
-    if (overwrite && unlink(path) != 0 && errno != ENOENT)
-        fatal(EXIT_RUNTIME, "--overwrite: cannot remove %s: %s", path, strerror(errno));
-    free(path);
+void run_directory_refuse_used(const char *out) {
+    if (checkpoints_any(out)) refuse(out, "a checkpoint");
+    for (int i = 0; i < RUN_FILES; i++)
+        if (path_exists_in(out, run_files[i])) refuse(out, run_files[i]);
 }
 
-void run_directory_clear(const char *out, bool overwrite) {
-    if (!overwrite && checkpoints_any(out)) refuse(out, "a checkpoint");
-    if (overwrite) checkpoints_remove(out);
-    for (int i = 0; i < RUN_FILES; i++) clear(out, run_files[i], overwrite);
+void run_directory_clear(const char *out) {
+    checkpoints_remove(out);
+    for (int i = 0; i < RUN_FILES; i++) {
+        char *path = path_join(out, run_files[i]);
+        if (unlink(path) != 0 && errno != ENOENT)
+            fatal(EXIT_RUNTIME, "--overwrite: cannot remove %s: %s", path, strerror(errno));
+        free(path);
+    }
     temporary_clean(out, NULL);
 }

@@ -19,8 +19,10 @@ void run_directory_check(const Lock *lock, const char *out);
 /* Makes the next free out/run-NNNN and returns its path; free() releases it. */
 char *run_directory_next(void);
 
-/* Makes a locked directory ready for a new run. One that already holds a run is refused (EXIT_USAGE), unless
- * overwrite: then that run's files are removed. */
-void run_directory_clear(const char *out, bool overwrite);
+/* Refuses (EXIT_USAGE) a locked directory that already holds a run. */
+void run_directory_refuse_used(const char *out);
+
+/* Removes the run that a locked directory holds: logs and checkpoints, and nothing else. */
+void run_directory_clear(const char *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include "../base/memory.h"
 #include "../checkpoint/checkpoint.h"
 #include "../checkpoint/checkpoint_list.h"
+#include "../files/temporary.h"
 #include "run_directory.h"
 #include "rank_consistency.h"
 #include "startup_table.h"
@@ -55,7 +56,8 @@ static void open_examples(Trainer *t, const Config *config) {
 
 Dataset trainer_prepare(Trainer *t) {
     const Settings *s = &t->settings;
-    const char *start = t->resume.path ? t->resume.path : weights_path(s->model);
+    if (!t->resume.path) t->model_path = resume_find_model(s, &t->world);
+    const char *start = t->resume.path ? t->resume.path : t->model_path;
     complete_settings(t, start);
     if (start) t->start = weights_open(start);
     Dataset data = dataset_open(s, start, t->start ? weights_config(t->start)->vocab : (int)s->vocab);
@@ -73,37 +75,54 @@ Dataset trainer_prepare(Trainer *t) {
     return data;
 }
 
+/* The run has its last checkpoint. Promise: ends are written: if it was killed, or the disk was full, between that
+ * and the logs' last records, these are written now. */
+static void complete_logs(const Trainer *t) {
+    const Resume *resume = &t->resume;
+    const char *out = t->settings.out;
+    temporary_clean(out, NULL);
+    if (log_is_ended(out, "done", t->plan.steps)) return;
+    Log *log = log_resume(out, t->plan.steps, 0, 0, 0, resume->at.log);
+    log_checkpoint(log, resume->at.step, resume->path);
+    checkpoints_keep(out, t->settings.keep);
+    log_close(log, "done", t->plan.steps);
+}
+
 bool trainer_is_finished(const Trainer *t) {
     const Resume *resume = &t->resume;
     if (!resume->path) return false;
     RunFacts facts = {t->plan.T, stream_identity(t->sequences.stream), t->plan.schedule.end};
     resume_check(resume, &t->settings, &facts, weights_config(t->start)->seq_len);
     if (resume->at.step < t->plan.steps) return false;
+    if (t->world.rank == 0 && resume->same_out && resume->at.step == t->plan.steps) complete_logs(t);
     if (t->world.rank == 0)
         printf("%s: this run is finished, all %lld updates are done; --steps N goes on\n", resume->path,
                (long long)t->plan.steps);
     return true;
 }
 
-/* The run's directory, locked: the one to go on in, or a new one. --resume auto without a checkpoint starts anew
- * where the run was. */
-static char *open_directory(Trainer *t) {
-    const Settings *s = &t->settings;
-    char *out = s->out ? memory_string(s->out) : run_directory_next();
-    if (!t->resume.lock) t->resume.lock = run_directory_lock(out, true);
-    bool start_new = strcmp(s->resume, "auto") == 0 && !t->resume.path;
-    if (t->resume.same_out)
-        checkpoints_set_aside(out, t->resume.at.step);
-    else
-        run_directory_clear(out, s->overwrite || start_new);
-    return out;
+/* Whether the run begins at its beginning in a directory that may hold another one, which then goes. --resume auto
+ * without a checkpoint starts where a run was that never saved. */
+static bool replaces_run(const Trainer *t) {
+    return t->settings.overwrite || (strcmp(t->settings.resume, "auto") == 0 && !t->resume.path);
+}
+
+void trainer_open_directory(Trainer *t) {
+    if (t->world.rank != 0) return;
+    const char *out = t->settings.out;
+    t->out = out ? memory_string(out) : run_directory_next();
+    if (!t->resume.lock) t->resume.lock = run_directory_lock(t->out, true);
+    if (!t->resume.same_out && !replaces_run(t)) run_directory_refuse_used(t->out);
 }
 
 void trainer_start_log(Trainer *t, const Dataset *data) {
     if (t->world.rank != 0) return;
     const Settings *s = &t->settings;
     const Resume *resume = &t->resume;
-    t->out = open_directory(t);
+    if (resume->same_out)
+        checkpoints_set_aside(t->out, resume->at.step);
+    else if (replaces_run(t))
+        run_directory_clear(t->out);
     startup_table_print(&t->plan, s, &t->world, data, &t->sequences);
     double flops = gpt2_flops_per_token(&t->plan.config), peak = backend_peak_flops() * t->world.size;
     if (resume->same_out) {
@@ -135,7 +154,7 @@ void trainer_start_weights(Trainer *t) {
     if (t->resume.path)
         restore_checkpoint(t);
     else if (t->start)
-        weights_load(t->start, t->model);
+        weights_load(t->start, t->model), checkpoint_check_unchanged(t->model_path);
     else
         gpt2_init(t->model, t->settings.seed);
     rank_consistency_check_weights(&t->world, t->model);
@@ -144,6 +163,10 @@ void trainer_start_weights(Trainer *t) {
 // ---------------------------------------------------------------------------------------------
 // Checkpoints
 
+/* A save that fails ends the run (output.h), with the checkpoints before it untouched. To go on would be the
+ * alternative, but the disk that takes no checkpoint is the one that the logs are on, nobody may look for days,
+ * and every step then is one more that a power cut loses. Ended, the run is seen to have ended, and once there is
+ * room --resume auto computes the steps since the last checkpoint again, bit for bit: time is lost, nothing else. */
 void trainer_save(Trainer *t) {
     if (t->saved == t->at.step) return;
     t->saved = t->at.step;

@@ -64,6 +64,7 @@ typedef struct {
     // Where the run begins: at a checkpoint, or from other weights (NULL: random ones).
     Resume resume;
     Weights *start;
+    char *model_path; // of --model's weights, or NULL
 
     TrainerState at; // where the run stands: what changes from update to update
     int64_t saved;   // step of the newest checkpoint; -1: none
@@ -73,12 +74,16 @@ typedef struct {
  * planning. */
 Dataset trainer_prepare(Trainer *t);
 
-/* Whether all updates of the run were done at the checkpoint to resume from; then it prints so. A checkpoint
- * of another run is refused (EXIT_USAGE). */
+/* Whether all updates of the run were done at the checkpoint to resume from; then it prints so, and completes the
+ * logs where their end is missing. A checkpoint of another run is refused (EXIT_USAGE). */
 bool trainer_is_finished(const Trainer *t);
 
-/* Opens the run's files on rank 0, prints the start-up table and writes the settings record; or cuts the
- * logs back to where the checkpoint was written. */
+/* On rank 0: makes and locks the run's directory, and refuses one that holds another run. */
+void trainer_open_directory(Trainer *t);
+
+/* On rank 0: removes the run that is to be replaced, opens the run's files, prints the start-up table and writes
+ * the settings record; or cuts the logs back to where the checkpoint was written. Comes last before training, so
+ * that a run that cannot start leaves everything as it was. */
 void trainer_start_log(Trainer *t, const Dataset *data);
 
 /* Gives t->model, which is new, its weights: the checkpoint's with all of its state, those of --model, or

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_BYTES = 1 << 20 }; // of a config.json; those of real models have a few thousand
+
 static int read_size(const Json *root, const char *path, const char *name) {
     const Json *value = json_member(root, name);
     int64_t n;
@@ -61,6 +63,9 @@ static void check_settings(const Json *root, const char *path, const Config *con
 Config hf_config_read(const char *path) {
     File *file = file_open(path);
     char problem[JSON_PROBLEM];
+    if (file_size(file) > MOST_BYTES)
+        fatal(EXIT_INPUT, "%s: has %zu bytes, expected at most %d; is it the right file?", path, file_size(file),
+              MOST_BYTES);
     const Json *root =
         json_read((const char *)file_at(file, 0, file_size(file)), file_size(file), problem);
     if (!root) fatal(EXIT_INPUT, "%s: no JSON: %s", path, problem);

@@ -6,6 +6,7 @@
 #include "../base/memory.h"
 #include "../files/input.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,6 +147,9 @@ static void write_rows(void *to, const Tensor *tensor, size_t row, size_t rows, 
             (unsigned char *)values; // in place: the narrow values never overtake
         for (size_t i = 0; i < count; i++) {
             uint16_t bits = bf16_of_float(values[i]);
+            if (!isfinite(float_of_bf16(bits)))
+                fatal(EXIT_INPUT, "%s has %g, which is beyond the largest BF16 number; leave --bf16 out", tensor->name,
+                      values[i]);
             memcpy(bytes + 2 * i, &bits, sizeof bits);
         }
     }

@@ -26,11 +26,18 @@ typedef struct {
     size_t data; // where the header ends
 } Part;
 
+typedef struct {
+    const char *name;
+    int index; // of its tensor
+} NamedIndex;
+
 struct SafeTensors {
     Part *parts; // (part_count)
     int part_count;
     SafeTensor *tensors; // (count), by part and begin
     int count;
+    NamedIndex *by_name; // (named), sorted; the tensors of the parts that are complete
+    size_t named;
 };
 
 static const struct {
@@ -114,7 +121,7 @@ static void read_shape(const Part *part, const Json *entry, SafeTensor *tensor) 
     if (!shape || shape->kind != JSON_ARRAY)
         bad_tensor(part, entry->name, "shape is %s, expected an array", json_kind(shape));
     if (shape->count > SAFETENSORS_DIMS)
-        bad_tensor(part, entry->name, "has %zu dimensions, expected at most %d", shape->count,
+        bad_tensor(part, entry->name, "has %u dimensions, expected at most %d", shape->count,
                    SAFETENSORS_DIMS);
 
     tensor->dtype = dtypes[type].name;
@@ -165,6 +172,19 @@ static int by_begin(const void *a, const void *b) {
     return (x_end > y_end) - (x_end < y_end);
 }
 
+static int compare_names(const void *a, const void *b) {
+    return strcmp(((const NamedIndex *)a)->name, ((const NamedIndex *)b)->name);
+}
+
+/* For safetensors_find: a model of thousands of layers asks for tens of thousands of names. */
+static void sort_names(SafeTensors *st) {
+    size_t count = (size_t)st->count;
+    st->by_name = memory_grow(st->by_name, count + 1, sizeof *st->by_name, "a list of tensors");
+    for (int i = 0; i < st->count; i++) st->by_name[i] = (NamedIndex){st->tensors[i].name, i};
+    if (count) qsort(st->by_name, count, sizeof *st->by_name, compare_names);
+    st->named = count;
+}
+
 /* A part's tensors, in this order, must cover its data: no hole, no overlap, no rest. */
 static void check_cover(const Part *part, const SafeTensor *tensors, int count) {
     size_t at = part->data;
@@ -202,6 +222,7 @@ static void add_part(SafeTensors *st, const char *path) {
     int count = st->count - first;
     if (count) qsort(st->tensors + first, (size_t)count, sizeof *st->tensors, by_begin);
     check_cover(part, st->tensors + first, count);
+    sort_names(st);
 }
 
 SafeTensors *safetensors_open_parts(const char *const *paths, int count) {
@@ -220,6 +241,7 @@ void safetensors_close(SafeTensors *st) {
         json_free(st->parts[i].header);
     }
     free(st->parts);
+    free(st->by_name);
     free(st->tensors);
     free(st);
 }
@@ -238,9 +260,10 @@ int safetensors_count(const SafeTensors *st) { return st->count; }
 const SafeTensor *safetensors_get(const SafeTensors *st, int index) { return &st->tensors[index]; }
 
 const SafeTensor *safetensors_find(const SafeTensors *st, const char *name) {
-    for (int i = 0; i < st->count; i++)
-        if (strcmp(st->tensors[i].name, name) == 0) return &st->tensors[i];
-    return NULL;
+    const NamedIndex key = {.name = name};
+    const NamedIndex *found =
+        st->named ? bsearch(&key, st->by_name, st->named, sizeof *st->by_name, compare_names) : NULL;
+    return found ? &st->tensors[found->index] : NULL;
 }
 
 bool safetensor_is_float(const SafeTensor *tensor) {

@@ -2,6 +2,7 @@
 #include "weights.h"
 
 #include "../base/error.h"
+#include "../base/finite.h"
 #include "../base/memory.h"
 #include "../files/file_kind.h"
 #include "../files/path.h"
@@ -12,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 struct Weights {
     Config config;
     TensorTable table;
     char format[48];
+    char *path;   // as it was named
     LlmcBin *bin; // or
     HfFiles files; // of safetensors,
     SafeTensors *file;
@@ -140,6 +141,7 @@ const char *weights_path(const char *model) {
 
 Weights *weights_open(const char *path) {
     Weights *weights = memory_new(1, sizeof *weights, "a model file");
+    weights->path = memory_string(path);
     struct stat status;
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
         open_directory(weights, path, NULL);
@@ -165,6 +167,7 @@ void weights_close(Weights *weights) {
     safetensors_close(weights->file);
     tensor_table_free(&weights->table);
     hf_files_free(&weights->files);
+    free(weights->path);
     free(weights);
 }
 
@@ -174,12 +177,26 @@ const TensorTable *weights_table(const Weights *weights) { return &weights->tabl
 
 const char *weights_format(const Weights *weights) { return weights->format; }
 
+/* Promise: numbers that are not finite are refused where they come in, by tensor and index (as the file counts:
+ * Hugging Face's matrices of a block are (in, out)). */
+static void check_finite(const Weights *weights, const Tensor *tensor, size_t row, size_t rows, const float *values) {
+    size_t columns = tensor_columns(tensor), bad = first_nonfinite(values, rows * columns);
+    if (bad == rows * columns) return;
+    size_t at[2] = {row + bad / columns, bad % columns};
+    char index[48];
+    bool turned = !weights->bin && tensor->transposed;
+    snprintf(index, sizeof index, tensor->dims == 2 ? "%zu, %zu" : "%zu", at[turned], at[!turned]);
+    fatal(EXIT_INPUT, "%s: %s[%s] is %g; all weights must be finite: choose other weights, from before that",
+          weights->path, tensor->name, index, values[bad]);
+}
+
 void weights_read_rows(void *context, const Tensor *tensor, size_t row, size_t rows, float *out) {
     Weights *weights = context;
     if (weights->bin)
         llmc_bin_read_rows(weights->bin, tensor, row, rows, out);
     else
         hf_read_rows(weights->reader, tensor, row, rows, out);
+    check_finite(weights, tensor, row, rows, out);
 }
 
 static void write_rows(void *model, const Tensor *tensor, size_t row, size_t rows, float *values) {

@@ -21,7 +21,8 @@ const Config *weights_config(const Weights *weights);
 /* A phrase: "safetensors, BF16", "llm.c model, version 3". */
 const char *weights_format(const Weights *weights);
 
-/* Rows of a tensor: a RowReader, whose context is the Weights. */
+/* Rows of a tensor: a RowReader, whose context is the Weights. Fatal (EXIT_INPUT: it is the file that must be
+ * another) when one is NaN or infinite. */
 void weights_read_rows(void *weights, const Tensor *tensor, size_t row, size_t rows, float *out);
 
 /* Copies all weights into a model of this shape, or one with a smaller seq_len. */
