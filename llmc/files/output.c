@@ -102,8 +102,8 @@ Output *output_begin(const char *name, OutputKind kind) {
         fatal(EXIT_RUNTIME, "%s: exists already; move it away or choose another name", name);
     int failure = temporary_make(&output->temporary, name);
     if (failure)
-        fatal(EXIT_RUNTIME, "%s.*.tmp: cannot make the directory: %s; %s is not written", name, strerror(failure),
-              name);
+        fatal(EXIT_RUNTIME, "%s.*.tmp: cannot %s: %s; %s is not written", name,
+              kind == OUTPUT_DIRECTORY ? "make the directory" : "create", strerror(failure), name);
     if (kind == OUTPUT_DIRECTORY && mkdir(output->temporary.content, 0777) != 0)
         fail(output, "make the directory", output->temporary.content);
     return output;
