@@ -39,7 +39,7 @@ oracle := $(patsubst llmc/plain/%.c,$(BUILD)/oracle/%.o,$(wildcard llmc/plain/*.
 on     := $(if $(filter plain,$(KERNELS)),_plain,$(if $(filter cpu,$(KERNELS)),,$(error KERNELS=$(KERNELS): is cpu or plain)))
 tests  := $(patsubst test/%.c,$(BUILD)/%,$(wildcard test/test_*.c)) \
           $(foreach r,float double,$(patsubst test/%.c,$(BUILD)/%_$(r),$(wildcard test/real_*.c))) \
-          $(BUILD)/backend_cpu
+          $(BUILD)/backend_cpu $(BUILD)/backend_plain
 reference  = $(foreach r,float double,$(BUILD)/test_gpt2$(1)_$(r)) # against recorded float64 values
 scripts := $(wildcard test/cli_*.sh)
 
@@ -125,6 +125,8 @@ $(references):
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/backend_cpu: $(backend_tests) $(call cpu,float) $(oracle) $(shared)
+$(BUILD)/backend_plain: $(backend_tests) $(call plain,float) $(oracle) $(shared)
+$(BUILD)/backend_cpu $(BUILD)/backend_plain:
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/make_data: $(BUILD)/test/make_data.o

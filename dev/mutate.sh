@@ -29,18 +29,32 @@ mutation() { # N [TEXT]
         }' "$list"
 }
 
-# The program that must notice what is wrong in a file: recorded values judge the model and the plain loops;
-# the plain loops judge the kernels of the CPU, and those of CUDA on the emulator.
+# The programs of which one must notice what is wrong in a file: recorded values judge the model and the plain
+# loops; recorded values and the plain loops judge the kernels of the CPU; the plain loops those of CUDA on the
+# emulator.
 tests_of() { # FILE
     case $1 in
     *gelu.cuh) echo build/backend_fp32 ;; # a wrong formula must show below bf16's rounding
     *.cu | *.cuh) echo build/backend_bf16 ;;
     llmc/plain/*) echo build/test_gpt2_plain_double ;;
+    llmc/cpu/attention*) echo build/test_gpt2_double build/real_attention_double ;;
+    llmc/cpu/layernorm.c) echo build/test_gpt2_double build/real_layernorm_double ;;
+    llmc/cpu/embedding.c) echo build/test_gpt2_double build/real_embedding_double ;;
+    llmc/cpu/classifier.c) echo build/test_gpt2_double build/real_classifier_double ;;
+    llmc/cpu/linear.c | llmc/cpu/gemm.c | llmc/cpu/gelu.c) echo build/test_gpt2_double build/real_linear_double ;;
     *) echo build/test_gpt2_double ;;
     esac
 }
 
+# Runs TEST... up to the first that fails; 0 when none does.
+run_tests() {
+    for tests in "$@"; do
+        OMP_NUM_THREADS=1 timeout 300 "$tests" >test.log 2>&1 || return
+    done
+}
+
 # One mutation in a copy of the built tree. Prints a line that begins with what became of it.
+# shellcheck disable=SC2046 # lists of programs
 one() { # N
     title=$(mutation "$1")
     file=${title%%: *}
@@ -48,16 +62,16 @@ one() { # N
     cp -a "$scratch/built" "$copy" && cd "$copy" || exit 1
     if ! mutation "$1" "$file" >"$copy.text"; then
         echo "STALE     $title: the old text is not in the file exactly once"
-    elif cp "$copy.text" "$file"; ! make -s CC="${CC:-cc}" "$(tests_of "$file")" >build.log 2>&1; then
+    elif cp "$copy.text" "$file"; ! make -s CC="${CC:-cc}" $(tests_of "$file") >build.log 2>&1; then
         echo "BROKEN    $title: does not compile: $(grep -m 1 error build.log)"
     else
-        OMP_NUM_THREADS=1 timeout 300 "$(tests_of "$file")" >test.log 2>&1
+        run_tests $(tests_of "$file")
         code=$?
         failed=$(sed -n 's/^  FAILED \([a-z_0-9]*\):.*/\1/p; /^emulator: /p' test.log)
         if [ $code -eq 0 ]; then
             echo "SURVIVED  $title"
         else
-            echo "caught    $title ($(echo "$failed" | grep -c .): $(echo "$failed" | head -n 1))"
+            echo "caught    $title (${tests#build/}, $(echo "$failed" | grep -c .): $(echo "$failed" | head -n 1))"
         fi
     fi
     rm -rf "$copy" "$copy.text"
@@ -75,8 +89,10 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$scratch/built" && cp -R Makefile README.md LICENSE train_gpt2.c train_gpt2.cu llmc test dev "$scratch/built" || exit 1
 echo "building and testing the program as it is"
-for tests in build/test_gpt2_double build/test_gpt2_plain_double build/backend_bf16 build/backend_fp32; do
-    (cd "$scratch/built" && make -s CC="${CC:-cc}" $tests && $tests | tail -n 1 | grep ' 0 failed') || exit 1
+for name in test_gpt2_double test_gpt2_plain_double backend_bf16 backend_fp32 \
+    real_attention_double real_layernorm_double real_embedding_double real_classifier_double real_linear_double; do
+    tests=build/$name
+    (cd "$scratch/built" && make -s CC="${CC:-cc}" "$tests" && "$tests" | tail -n 1 | grep ' 0 failed') || exit 1
 done
 
 count=$(grep -vc '^[-+#]\|^$' $list)
