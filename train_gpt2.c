@@ -11,6 +11,7 @@
  *     the sum over ranks          llmc/plain/reduction.c
  *     clipping and AdamW          llmc/optimizer/adamw.h */
 #include "llmc/base/activity.h"
+#include "llmc/base/clock.h"
 #include "llmc/base/edit_distance.h"
 #include "llmc/base/error.h"
 #include "llmc/base/memory.h"
@@ -26,7 +27,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 // ---------------------------------------------------------------------------------------------
 // One update
@@ -166,15 +166,9 @@ static void apply_update(Trainer *t, const Update *u) {
     t->at.skipped = 0;
 }
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* One update, in the order of chapter 27; its section stands beside each line. */
 static Update update(Trainer *t, double *square_sums) {
-    double start = now();
+    double start = clock_seconds();
     uint64_t served = t->at.sequences_served, S = (uint64_t)t->plan.sequences;
     Update u = {.step = t->at.step};
     u.targets = sequences_valid_total(&t->sequences, served, S);            // 27.3  N
@@ -192,7 +186,7 @@ static Update update(Trainer *t, double *square_sums) {
         apply_update(t, &u);                                                // 27.4, 27.1  clip, AdamW
     t->at.sequences_served += S;
     t->at.step++;
-    u.seconds = now() - start;
+    u.seconds = clock_seconds() - start;
     t->at.tokens += u.targets;
     t->at.seconds += u.seconds;
     return u;

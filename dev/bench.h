@@ -3,16 +3,10 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include "../llmc/base/clock.h"
 #include "../llmc/cpu/microkernel.h"
 
 #include <stdlib.h>
-#include <time.h>
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 enum { PEAK_SUMS = 12, PEAK_STEPS = 1000000, PEAK_MOST_THREADS = 1024 };
 
@@ -37,9 +31,9 @@ volatile real peak_kept[PEAK_MOST_THREADS]; // what nobody can read is not compu
 /* Floating point operations a second. */
 static inline double peak_flops(void) {
     int threads = omp_get_max_threads();
-    double start = now();
+    double start = clock_seconds();
     PARALLEL_FOR for (int t = 0; t < threads; t++) peak_kept[t % PEAK_MOST_THREADS] = peak_loop();
-    return 2.0 * PEAK_SUMS * VEC * PEAK_STEPS * threads / (now() - start);
+    return 2.0 * PEAK_SUMS * VEC * PEAK_STEPS * threads / (clock_seconds() - start);
 }
 
 enum { TILE_DEPTH = 64, TILE_STEPS = 4000 };
@@ -57,9 +51,9 @@ static void tile_loop(void) {
  * third of that while registers alone still reach their peak. */
 static inline double tile_flops(void) {
     int threads = omp_get_max_threads();
-    double start = now();
+    double start = clock_seconds();
     PARALLEL_FOR for (int t = 0; t < threads; t++) tile_loop();
-    return 2.0 * TILE_ROWS * TILE_COLUMNS * TILE_DEPTH * TILE_STEPS * threads / (now() - start);
+    return 2.0 * TILE_ROWS * TILE_COLUMNS * TILE_DEPTH * TILE_STEPS * threads / (clock_seconds() - start);
 }
 
 static int compare(const void *a, const void *b) {

@@ -1,6 +1,7 @@
 /* bench_backend.c: how long each operation of llmc/ops.h takes at a model's shapes, on whatever backend it is
  * linked with. The host's clock is read around a number of enqueued calls and one small read that waits
  * for them. Usage: bench_backend [B T C NH V REPEATS]; without, GPT-2 124M with 16 rows of 1024. */
+#include "../llmc/base/clock.h"
 #include "../llmc/ops.h"
 
 #include <stdio.h>
@@ -131,12 +132,6 @@ typedef struct {
     double operations, bytes;
 } Operation;
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static void wait(void) {
     double first;
     read_stats(&first, memory.rows[0], 1);
@@ -145,10 +140,10 @@ static void wait(void) {
 static void measure(const Operation *operation) {
     operation->call(); // loads kernels, chooses algorithms
     wait();
-    double start = now();
+    double start = clock_seconds();
     for (int i = 0; i < shape.repeats; i++) operation->call();
     wait();
-    double seconds = (now() - start) / shape.repeats;
+    double seconds = (clock_seconds() - start) / shape.repeats;
     printf("%-24s %10.3f ms %10.1f GFLOP/s %10.1f GB/s\n", operation->name, 1e3 * seconds,
            operation->operations / seconds / 1e9, operation->bytes / seconds / 1e9);
 }

@@ -77,9 +77,9 @@ static double dd(const char *directory, double bytes) {
     snprintf(command, sizeof command,
              "dd if=/dev/zero of='%s' bs=1M count=%.0f conv=fsync 2>/dev/null", path,
              bytes / PIECE);
-    double start = now();
+    double start = clock_seconds();
     if (system(command) != 0) exit(1);
-    double seconds = now() - start;
+    double seconds = clock_seconds() - start;
     remove_all(path);
     return seconds;
 }
@@ -89,12 +89,12 @@ static double read_weights(const GPT2 *model) {
     const uint64_t *words = (const uint64_t *)model->params;
     size_t count = model->table.elements * element_size(OF_PARAM) / sizeof *words;
     uint64_t sum = 0;
-    double start = now();
+    double start = clock_seconds();
 #ifdef _OPENMP
 #pragma omp parallel for reduction(+ : sum) schedule(static)
 #endif
     for (size_t i = 0; i < count; i++) sum += words[i];
-    double seconds = now() - start;
+    double seconds = clock_seconds() - start;
     if (sum == 1) printf("\n"); // so that the sum is needed
     return seconds;
 }
@@ -107,7 +107,7 @@ static double token_start;
 
 static void on_token(void *context, int token) {
     (void)context, (void)token;
-    double time = now();
+    double time = clock_seconds();
     token_times[token_count++] = time - token_start;
     token_start = time;
 }
@@ -117,26 +117,26 @@ static double sample(GPT2 *model) {
     int32_t prompt[PROMPT] = {0};
     Sampling greedy = {.temperature = 0};
     token_count = 0;
-    token_start = now();
+    token_start = clock_seconds();
     generate(model, prompt, PROMPT, TOKENS, &greedy, on_token, NULL);
     return median(token_times + 1, TOKENS - 1);
 }
 
 static double save(const char *path, const GPT2 *model, const Settings *settings) {
     TrainerState state = {0};
-    double start = now();
+    double start = clock_seconds();
     checkpoint_save(path, model, &state, settings, NULL);
-    return now() - start;
+    return clock_seconds() - start;
 }
 
 static double resume(const char *path, GPT2 *model) {
     char problem[CHECKPOINT_PROBLEM];
-    double start = now();
+    double start = clock_seconds();
     if (!checkpoint_verify(path, problem)) exit(1);
     Weights *weights = weights_open(path);
     checkpoint_load(path, weights, model);
     weights_close(weights);
-    return now() - start;
+    return clock_seconds() - start;
 }
 
 int main(int argc, char **argv) {
@@ -168,9 +168,9 @@ int main(int argc, char **argv) {
         bytes = each_file(path, size_of);
         write[i] = dd(directory, bytes);
         each_file(path, forget);
-        double start = now();
+        double start = clock_seconds();
         each_file(path, read_file);
-        read[i] = now() - start;
+        read[i] = clock_seconds() - start;
         each_file(path, forget);
         resumed[i] = resume(path, model);
         if (i == 0) after_resume = peak_mb();

@@ -79,9 +79,9 @@ static void bench(const char *title, Case *cases, int count, int repeats) {
     for (int i = 0; i < count; i++) run_case(&cases[i], 0); // touches the memory
     for (int r = 0; r < repeats; r++) {
         for (int i = 0; i < count; i++) {
-            double peak_now = peak_flops(), tile_now = tile_flops(), start = now();
+            double peak_now = peak_flops(), tile_now = tile_flops(), start = clock_seconds();
             run_case(&cases[i], r);
-            cases[i].seconds[r] = now() - start;
+            cases[i].seconds[r] = clock_seconds() - start;
             cases[i].share[r] = cases[i].flops / cases[i].seconds[r] / peak_now;
             cases[i].tile_share[r] = cases[i].flops / cases[i].seconds[r] / tile_now;
             peak = peak_now > peak ? peak_now : peak;

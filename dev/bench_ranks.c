@@ -36,7 +36,7 @@ static void bucket_ready(void *context, size_t first, size_t count) {
 static double update(Bench *b, bool exact, double *sum) {
     GPT2 *m = b->model;
     world_barrier();
-    double start = now();
+    double start = clock_seconds();
     for (int micro_batch = b->world.rank; micro_batch < MICRO_BATCHES;
          micro_batch += b->world.size) {
         MicroStep at = {micro_batch == b->world.rank, micro_batch + b->world.size >= MICRO_BATCHES};
@@ -44,14 +44,14 @@ static double update(Bench *b, bool exact, double *sum) {
         gpt2_backward(m, b->losses, b->ids, b->targets, B, b->T, 1.0 / (MICRO_BATCHES * B * b->T),
                       !exact && !at.first, exact ? bucket_ready : NULL, &at);
     }
-    double computed = now();
+    double computed = clock_seconds();
     if (exact) reduction_finish();
-    *sum = now() - computed;
+    *sum = clock_seconds() - computed;
     gradient_square_sums(b->square_sums, m->grads, m->table.spans, m->table.count);
     AdamW optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .clip = 1};
     AdamWScalars step = adamw_scalars(&optimizer, 1, 1e-5, clip_scale(1.0, optimizer.clip));
     adamw_update(m->params, m->master, m->m, m->v, m->grads, m->table.spans, m->table.count, &step);
-    return now() - start;
+    return clock_seconds() - start;
 }
 
 int main(int argc, char **argv) {

@@ -24,16 +24,16 @@ typedef struct {
 static void update(Bench *b, double seconds[PARTS][MOST_UPDATES], int i) {
     GPT2 *m = b->model;
     const TensorTable *table = &m->table;
-    double start = now();
+    double start = clock_seconds();
     gpt2_forward(m, b->ids, B, T);
-    double forward = now();
+    double forward = clock_seconds();
     gpt2_backward(m, b->losses, b->ids, b->targets, B, T, 1.0 / (B * T), false, NULL, NULL);
-    double backward = now();
+    double backward = clock_seconds();
     gradient_square_sums(b->square_sums, m->grads, table->spans, table->count);
     AdamW optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .clip = 1};
     AdamWScalars step = adamw_scalars(&optimizer, i + 1, 1e-5, clip_scale(1.0, optimizer.clip));
     adamw_update(m->params, m->master, m->m, m->v, m->grads, table->spans, table->count, &step);
-    double end = now();
+    double end = clock_seconds();
     seconds[FORWARD][i] = forward - start;
     seconds[BACKWARD][i] = backward - forward;
     seconds[OPTIMIZER][i] = end - backward;

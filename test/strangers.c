@@ -4,6 +4,8 @@
  * sockets are allowed) the processes' own packets recorded and sent again, sender's address and all.
  * Says how many of each it sent. Linux. */
 #define _GNU_SOURCE
+#include "../llmc/base/clock.h"
+
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -28,12 +30,6 @@ static int port_counts[2];
 static unsigned char records[RECORDS][RECORD_BYTES];
 static ssize_t record_bytes[RECORDS];
 static int record_count;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static unsigned random_state = 12345;
 static unsigned chance(unsigned below) {
@@ -76,7 +72,7 @@ static void record(void) {
     if (tap < 0) return;
     struct timeval patience = {0, 100000};
     setsockopt(tap, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    for (double end = now() + 1; now() < end && record_count < RECORDS;) {
+    for (double end = clock_seconds() + 1; clock_seconds() < end && record_count < RECORDS;) {
         unsigned char *packet = records[record_count];
         ssize_t n = recv(tap, packet, RECORD_BYTES, 0);
         const struct iphdr *ip = (const struct iphdr *)packet;
@@ -142,7 +138,7 @@ int main(int argc, char **argv) {
     }
     record();
     int udp = socket(AF_INET, SOCK_DGRAM, 0), raw = socket(AF_INET, SOCK_RAW, IPPROTO_RAW);
-    for (double end = now() + atof(argv[1]); now() < end;)
+    for (double end = clock_seconds() + atof(argv[1]); clock_seconds() < end;)
         for (int i = 0; i < 64; i++) {
             send_noise(udp);
             if (raw >= 0 && record_count) send_recorded(raw, true), send_recorded(raw, false);

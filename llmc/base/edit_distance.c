@@ -1,11 +1,11 @@
 /* edit_distance.c: see edit_distance.h. */
 #include "edit_distance.h"
 
+#include "arithmetic.h"
+
 #include <string.h>
 
 enum { LONGEST = 255 };
-
-static int min(int a, int b) { return a < b ? a : b; }
 
 /* Three rows of the table whose cell (i, j) is the distance of a's first i letters from b's first j. */
 int edit_distance(const char *a, const char *b) {
@@ -17,9 +17,9 @@ int edit_distance(const char *a, const char *b) {
         before = above, above = line, line = oldest;
         line[0] = i;
         for (int j = 1; j <= columns; j++) {
-            line[j] = min(above[j - 1] + (a[i - 1] != b[j - 1]), min(above[j], line[j - 1]) + 1);
+            line[j] = int_min(above[j - 1] + (a[i - 1] != b[j - 1]), int_min(above[j], line[j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                line[j] = min(line[j], before[j - 2] + 1);
+                line[j] = int_min(line[j], before[j - 2] + 1);
         }
     }
     return line[columns];

@@ -3,6 +3,7 @@
  * threads changes. The scalars come from adamw.h. */
 #include "cpu.h"
 
+#include "../base/arithmetic.h"
 #include "../base/memory.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ static size_t block_count(size_t elements) { return (elements + BLOCK - 1) / BLO
 
 static size_t block_size(size_t elements, size_t block) {
     size_t left = elements - block * BLOCK;
-    return left < BLOCK ? left : BLOCK;
+    return size_min(left, BLOCK);
 }
 
 /* The sum of squares of a block, in double. Element i is added to partial sum i mod LANES, whatever

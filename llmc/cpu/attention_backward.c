@@ -55,7 +55,7 @@ static Head head_in(real *memory, int T, int hs) {
 static void scores_to_gradients(const Head *head, int first, int end, int t0, int queries) {
     for (int t = 0; t < queries; t += VEC) {
         vec lse = vec_load(head->lse + t), D = vec_load(head->D + t);
-        int last = smaller(end, t0 + t + VEC);
+        int last = int_min(end, t0 + t + VEC);
         for (int s = 0; s < last - first; s++) {
             real *p_at = head->p + s * BLOCK + t, *dx_at = head->dx + s * BLOCK + t;
             vec p = vec_exp(vec_load(p_at) - lse);
@@ -105,11 +105,11 @@ static void head_backward(const Head *head, real *dqkv, const real *dout, const 
     memset(head->dk, 0, matrix * sizeof(real));
     memset(head->dv, 0, matrix * sizeof(real));
     for (int t0 = 0; t0 < T; t0 += BLOCK) {
-        int queries = smaller(BLOCK, T - t0);
+        int queries = int_min(BLOCK, T - t0);
         size_t at = (size_t)t0 * C;
         pack_block(head, qkv + 3 * at, dout + at, out + at, lse + t0, queries, C);
         for (int s = 0; s < t0 + queries; s += PANEL)
-            panel_backward(head, s, smaller(s + PANEL, T), t0, queries);
+            panel_backward(head, s, int_min(s + PANEL, T), t0, queries);
         unpack_rows(dqkv + 3 * at, stride, head->dq, queries, hs, width, attention_scale(hs));
     }
     unpack_rows(dqkv + C, stride, head->dk, T, hs, width, 1);

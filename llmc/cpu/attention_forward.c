@@ -41,7 +41,7 @@ static Head head_in(real *memory, int T, int hs) {
  * of the future 0; max and total are kept. */
 static void softmax_of_lanes(const Head *head, int t0, int t) {
     static const real lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    const int first = t0 + t, end = smaller(first + VEC, head->T);
+    const int first = t0 + t, end = int_min(first + VEC, head->T);
     const vec lanes = vec_load(lane), never = vec_set1((real)-INFINITY);
     vec max = never, total = {0};
     real *strip = head->strip + t;
@@ -87,7 +87,7 @@ static void head_forward(const Head *head, real *out, real *lse, const real *qkv
     pack_rows(head->k, qkv + C, stride, T, head->padded, hs, head->width, 1);
     pack_rows(head->v, qkv + 2 * C, stride, T, head->padded, hs, head->width, 1);
     for (int t0 = 0; t0 < T; t0 += BLOCK) {
-        int queries = smaller(BLOCK, T - t0);
+        int queries = int_min(BLOCK, T - t0);
         pack_columns(head->q, qkv + (size_t)t0 * stride, stride, queries,
                      round_up(queries, TILE_COLS), hs, attention_scale(hs));
         queries_forward(head, t0, queries, out + (size_t)t0 * C, (size_t)C, lse + t0);

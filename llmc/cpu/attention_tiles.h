@@ -12,6 +12,7 @@
 #ifndef LLMC_ATTENTION_TILES_H
 #define LLMC_ATTENTION_TILES_H
 
+#include "../base/arithmetic.h"
 #include "transpose.h"
 
 /* The tile's accumulators, TILE_ROWS * TILE_VECS registers: enough to hide the latency of the
@@ -39,10 +40,6 @@ typedef struct {
 
 /* What scores are multiplied by. */
 static inline real attention_scale(int hs) { return (real)(1 / sqrt(hs)); }
-
-static inline int smaller(int a, int b) { return a < b ? a : b; }
-
-static inline int round_up(int n, int multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 TILE_FUNCTION void tile_load(Tile *tile, const real *from, int stride) {
     EACH(r, TILE_ROWS) EACH(v, TILE_VECS) tile->at[r][v] = vec_load(from + r * stride + v * VEC);
@@ -80,7 +77,7 @@ TILE_FUNCTION void tile_multiply(Tile *tile, const real *a, int a_row, int a_ste
 static inline void products_of_pairs(real *strip, const real *k, const real *q, int first, int end,
                                      int t0, int queries, int hs, int width) {
     for (int t = 0; t < queries; t += TILE_COLS) {
-        int last = smaller(end, t0 + t + TILE_COLS); // keys beyond are in the future of the tile
+        int last = int_min(end, t0 + t + TILE_COLS); // keys beyond are in the future of the tile
         for (int s = 0; s < last - first; s += TILE_ROWS) {
             Tile tile = {0};
             tile_multiply(&tile, k + (size_t)s * width, width, 1, q + t, BLOCK, hs);
@@ -99,7 +96,7 @@ static inline void sum_over_keys(real *sum, const real *strip, const real *row, 
             int diagonal = t0 + t - first; // the key that is the tile's first query itself
             Tile tile;
             tile_load(&tile, sum + t * width + c, width);
-            int common = smaller(diagonal + 1, end - first);
+            int common = int_min(diagonal + 1, end - first);
             tile_multiply(&tile, strip + t, 1, BLOCK, row + c, width, common);
             if (diagonal < end - first) // the keys after it belong to ever fewer queries
                 EACH(r, TILE_ROWS) {
@@ -117,7 +114,7 @@ static inline void sum_over_keys(real *sum, const real *strip, const real *row, 
  * number of tiles; row (BLOCK,width). */
 static inline void sum_over_queries(real *sum, const real *strip, const real *row, int first,
                                     int end, int t0, int queries, int width) {
-    end = smaller(end, t0 + queries); // keys beyond are in the future of all
+    end = int_min(end, t0 + queries); // keys beyond are in the future of all
     for (int c = 0; c < width; c += TILE_COLS)
         for (int s = first; s < end; s += TILE_ROWS) {
             Tile tile;

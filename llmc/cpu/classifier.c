@@ -2,6 +2,7 @@
  * chunks of rows: logits, loss and the loss's gradient of a chunk are done before the next chunk's
  * logits overwrite them. Each row is finished for itself and gemm() treats rows alike, so that
  * losses and dx do not depend on the chunk. Read gemm.h first. */
+#include "../base/arithmetic.h"
 #include "../base/elementary.h"
 #include "gemm.h"
 #include "vec.h"
@@ -13,7 +14,7 @@ int classifier_chunk(int N, int Vp) {
     int most = LOGITS / Vp > LEAST ? LOGITS / Vp : LEAST;
     int chunks = (N - 1) / most + 1;
     int rows = ((N - 1) / chunks / TILE + 1) * TILE;
-    return rows < N ? rows : N;
+    return int_min(rows, N);
 }
 
 /* row = exp(row - max); returns the sum. Blocks are added in double: a long sum in float would lose

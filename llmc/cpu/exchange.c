@@ -4,6 +4,7 @@
  * another still reads: contributions are read between the two meetings, sums after the second. */
 #include "exchange.h"
 
+#include "../base/arithmetic.h"
 #include "../ranks/world.h"
 #include "fixed_point.h"
 
@@ -26,7 +27,7 @@ static size_t block_count(const Piece *p) { return (p->count + BLOCK - 1) / BLOC
 
 static size_t block_size(const Piece *p, size_t block) {
     size_t left = p->count - block * BLOCK;
-    return left < BLOCK ? left : BLOCK;
+    return size_min(left, BLOCK);
 }
 
 /* A rank's part: `room` contributions, then `room` sums. */

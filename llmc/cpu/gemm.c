@@ -10,6 +10,7 @@
  * a few hundredths of the time, because each packed element meets hundreds of others. */
 #include "gemm.h"
 
+#include "../base/arithmetic.h"
 #include "../base/memory.h"
 #include "gelu.h"
 #include "microkernel.h"
@@ -54,8 +55,7 @@ static void prepare_workspaces(void) {
     for (int i = 0; i < threads; i++) workspaces[i].packed_block = NOTHING_PACKED;
 }
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-static size_t blocks(size_t count, size_t size) { return (count + size - 1) / size; }
+static size_t blocks(size_t count, size_t size) { return (size_t)divide_up((int64_t)count, (int64_t)size); }
 
 /* One pass over part of the depth, cut into tasks. */
 typedef struct {
@@ -68,7 +68,7 @@ typedef struct {
 static void pack_rows(const Pass *pass, size_t first_row, size_t rows, real *out) {
     const Matrix *a = &pass->product->a;
     for (size_t k = pass->first_k; k < pass->end_k; k += GEMM_DEPTH) {
-        size_t depth = least(GEMM_DEPTH, pass->end_k - k);
+        size_t depth = size_min(GEMM_DEPTH, pass->end_k - k);
         pack_panels(out, TILE_ROWS, a->at + first_row * a->row + k * a->column, a->row, a->column,
                     rows, depth);
         out += pack_rounded(rows, TILE_ROWS) * depth;
@@ -110,8 +110,8 @@ static Block block_of_b(const Pass *pass, size_t k, size_t column) {
     return (Block){.at = p->b.at + k * p->b.row + column * p->b.column,
                    .row = p->b.row,
                    .column = p->b.column,
-                   .depth = least(GEMM_DEPTH, pass->end_k - k),
-                   .columns = least(TILE_COLUMNS, p->columns - column)};
+                   .depth = size_min(GEMM_DEPTH, pass->end_k - k),
+                   .columns = size_min(TILE_COLUMNS, p->columns - column)};
 }
 
 /* What the panel-th tile asks for ahead: its share of the block that will be packed next. */
@@ -130,11 +130,11 @@ static Prefetch prefetch_of(const Block *next, size_t panel) {
 static void block_product(const Pass *pass, size_t k, size_t depth, const real *a, const real *b,
                           size_t first_row, size_t end_row, size_t column, const Block *next) {
     const Product *p = pass->product;
-    size_t columns = least(TILE_COLUMNS, p->columns - column);
+    size_t columns = size_min(TILE_COLUMNS, p->columns - column);
     size_t panels = blocks(end_row - first_row, TILE_ROWS);
     const real *start = k == 0 ? p->start : p->c;
     for (size_t panel = 0; panel < panels; panel++, a += TILE_ROWS * depth) {
-        size_t row = first_row + panel * TILE_ROWS, rows = least(TILE_ROWS, end_row - row);
+        size_t row = first_row + panel * TILE_ROWS, rows = size_min(TILE_ROWS, end_row - row);
         size_t at = row * p->c_stride + column;
         const real *tile_start = start ? start + at : NULL;
         const Prefetch prefetch = prefetch_of(next, panel);
@@ -152,7 +152,7 @@ static void run_task(const Pass *pass, size_t task) {
     Workspace *w = &workspaces[omp_get_thread_num()];
     size_t block = task / pass->column_panels, column = task % pass->column_panels * TILE_COLUMNS;
     size_t first_row = block * pass->row_block;
-    size_t end_row = least(first_row + pass->row_block, p->rows);
+    size_t end_row = size_min(first_row + pass->row_block, p->rows);
     if (w->packed_block != block) {
         pack_rows(pass, first_row, end_row - first_row, w->a);
         w->packed_block = block;
@@ -182,7 +182,7 @@ void gemm(const Product *p) {
     pass.row_block = blocks(even, TILE_ROWS) * TILE_ROWS;
     pass.tasks = blocks(p->rows, pass.row_block) * pass.column_panels;
     for (pass.first_k = 0; pass.first_k < p->depth; pass.first_k = pass.end_k) {
-        pass.end_k = least(pass.first_k + DEPTH_PASS, p->depth);
+        pass.end_k = size_min(pass.first_k + DEPTH_PASS, p->depth);
         prepare_workspaces();
         PARALLEL_TASKS_IF(p->rows * p->columns * (pass.end_k - pass.first_k) > WORTH_SHARING)
         for (size_t task = 0; task < pass.tasks; task++) run_task(&pass, task);

@@ -14,6 +14,7 @@
 #include "exchange.h"
 #include "fixed_point.h"
 
+#include "../base/arithmetic.h"
 #include "../base/memory.h"
 #include "../ranks/world.h"
 
@@ -112,7 +113,7 @@ static size_t block_count(size_t elements) { return (elements + BLOCK - 1) / BLO
 
 static size_t block_size(size_t elements, size_t block) {
     size_t left = elements - block * BLOCK;
-    return left < BLOCK ? left : BLOCK;
+    return size_min(left, BLOCK);
 }
 
 /* This update's entry for the bucket that starts at `first`; a fresh one for its first micro-batch. */

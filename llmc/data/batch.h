@@ -23,12 +23,10 @@
 #ifndef LLMC_BATCH_H
 #define LLMC_BATCH_H
 
-#include "sequences.h"
+#include "../base/arithmetic.h"
 #include "../ops.h"
 #include "../ranks/world.h"
-
-/* a / b rounded up, for a >= 0 and b > 0: sequences to micro-batches, micro-batches to micro-steps. */
-static inline int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+#include "sequences.h"
 
 typedef struct {
     World world;

@@ -3,6 +3,7 @@
  * (nanoGPT). */
 #include "shard.h"
 
+#include "../base/arithmetic.h"
 #include "../base/error.h"
 #include "../files/file_kind.h"
 #include "npy.h"
@@ -104,7 +105,7 @@ static void describe_text(Shard *shard) {
               "%s: does not start with \\x93NUMPY, as a .npy file must; fetch or write it again",
               shard->name);
     }
-    size_t head = size < 65536 ? size : 65536;
+    size_t head = size_min(size, 65536);
     const unsigned char *bytes = file_at(shard->file, 0, head), *nul = memchr(bytes, 0, head);
     if (nul)
         fatal(EXIT_INPUT,

@@ -2,6 +2,7 @@
  * completion, padding; only the completion's tokens are targets. */
 #include "score.h"
 
+#include "../base/arithmetic.h"
 #include "../base/memory.h"
 
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static int padded_length(const Example *e, int seq_len) {
     for (int i = 0; i < e->completions; i++)
         if (e->tokens[i] > longest) longest = e->tokens[i];
     int length = (e->context + longest - 1 + LENGTH_STEP - 1) / LENGTH_STEP * LENGTH_STEP;
-    return length < seq_len ? length : seq_len;
+    return int_min(length, seq_len);
 }
 
 /* Losses of completions first .. first+B, whose tokens begin at `ids`. */

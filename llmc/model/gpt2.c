@@ -8,6 +8,7 @@
  * one from each end. The classifier writes the first in backward, the embedding adds the second at last. */
 #include "gpt2.h"
 
+#include "../base/arithmetic.h"
 #include "../base/error.h"
 #include "../base/activity.h"
 #include "../base/finite.h"
@@ -240,7 +241,7 @@ void gpt2_init(GPT2 *model, uint64_t seed) {
         const Tensor *tensor = &model->table.tensors[i];
         for (size_t first = 0; first < tensor->count; first += INIT_CHUNK) {
             size_t left = tensor->count - first;
-            size_t count = left < INIT_CHUNK ? left : INIT_CHUNK;
+            size_t count = size_min(left, INIT_CHUNK);
             init_chunk(chunk, tensor, i, &model->config, seed, first, count);
             gpt2_write_weights(model, tensor, first, chunk, count);
         }

@@ -4,6 +4,7 @@
 #include "watchdog.h"
 
 #include "../base/error.h"
+#include "../base/clock.h"
 #include "heartbeat.h"
 #include "stop.h"
 
@@ -139,11 +140,7 @@ static void judge_silence(Watched *w, bool answered) {
 
 // ---- the thread ---------------------------------------------------------------------------------
 
-static int64_t now_ms(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
-}
+static int64_t now_ms(void) { return (int64_t)(clock_seconds() * 1000); }
 
 /* Listens for one turn; false when the thread is to stop. *answered: the watched rank has, over TCP. */
 static bool take_turn(bool *answered) {

@@ -1,6 +1,7 @@
 /* transpose_columns.c: see transpose_columns.h. */
 #include "transpose_columns.h"
 
+#include "../base/arithmetic.h"
 #include "../base/parallel.h"
 
 enum {
@@ -8,16 +9,14 @@ enum {
     WORTH = 1 << 16, // floats for which threads meet
 };
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 void transpose_columns(float *out, const float *matrix, size_t rows, size_t columns, size_t first,
                        size_t count) {
     size_t bands = (count + TILE - 1) / TILE;
     PARALLEL_FOR_IF(rows * count > WORTH)
     for (size_t band = 0; band < bands; band++) {
-        size_t left = band * TILE, right = least(left + TILE, count);
+        size_t left = band * TILE, right = size_min(left + TILE, count);
         for (size_t top = 0; top < rows; top += TILE) {
-            size_t bottom = least(top + TILE, rows);
+            size_t bottom = size_min(top + TILE, rows);
             for (size_t c = left; c < right; c++)
                 for (size_t r = top; r < bottom; r++)
                     out[c * rows + r] = matrix[r * columns + first + c];
