@@ -2,8 +2,7 @@
 # cli_chapter27.sh: `make chapter27` prints every number of the chapter beside the program's own. Each line
 # below is a number as the chapter has it and what stands before it on its line.
 . test/cli.sh
-"$build/test_gpt2_double" --chapter27 >"$dir/chapter" 2>&1
-check "all statements of chapter 27 hold" test $? -eq 0
+check "all statements of chapter 27 hold" output "$dir/chapter" "$build/test_gpt2_double" --chapter27
 check "... more than 35 of them" awk '/^chapter 27: [0-9]+ statements hold, 0 do not$/ { n = $3 } END { exit !(n > 35) }' "$dir/chapter"
 
 # Whether a line "WHAT ... chapter: NUMBER ... here: VALUE" is there.

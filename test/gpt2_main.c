@@ -10,7 +10,7 @@
 static bool everything; // all tests run, not a chosen few
 
 TEST(every_file_is_read, "no file of test/expectations/ is left out") {
-    if (!everything) return;
+    if (!everything) SKIP("only some of the tests were asked for");
     DIR *directory = opendir("test/expectations");
     CHECK(directory != NULL, "test/expectations cannot be listed");
     for (struct dirent *entry; directory && (entry = readdir(directory));) {

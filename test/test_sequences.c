@@ -146,25 +146,6 @@ TEST(valid_total,
         }
 }
 
-TEST(split_fingerprint,
-     "shard 129, T=8: the sum of sequence hashes of an update is the same for every split") {
-    Stream *stream = index_stream(129);
-    Sequences sequences = sequences_new(stream, 8, 42, true);
-    int32_t inputs[8], targets[8];
-    for (uint64_t update = 0; update < 8; update++) {
-        uint64_t whole = 0, ranks[4] = {0};
-        for (uint64_t i = 0; i < 4; i++) {
-            whole += sequences_read(&sequences, sequences_at(&sequences, update * 4 + i), inputs,
-                                    targets);
-            uint64_t back = 3 - i;
-            ranks[back] += sequences_read(&sequences, sequences_at(&sequences, update * 4 + back),
-                                          inputs, targets);
-        }
-        CHECK(whole == ranks[0] + ranks[1] + ranks[2] + ranks[3]);
-    }
-    stream_close(stream);
-}
-
 /* The hash of the only sequence of a text. */
 static uint64_t text_hash(const char *text, int T) {
     int32_t inputs[32], targets[32];

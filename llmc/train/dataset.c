@@ -7,6 +7,7 @@
 #include "../data/encoded_text.h"
 #include "choose_tokenizer.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,9 +74,16 @@ static Stream *open_part(Dataset *data, const Model *model, const StringList *pa
     return tokens;
 }
 
+/* (1 - fraction) n, rounded down; the whole number that is meant where 1 - fraction is not exact in binary, as
+ * 1 - 0.9 is 0.0999... */
+static uint64_t training_share(uint64_t n, double fraction) {
+    double share = (double)n * (1.0 - fraction), whole = round(share);
+    return (uint64_t)(fabs(share - whole) <= 1e-15 * (double)n ? whole : share);
+}
+
 /* The first (1 - fraction) of the tokens, rounded down, train; the others validate. */
 static void split(Dataset *data, Stream *whole, double fraction) {
-    uint64_t n = stream_length(whole), train = (uint64_t)((double)n * (1.0 - fraction));
+    uint64_t n = stream_length(whole), train = training_share(n, fraction);
     if (train < 2 || n - train < 2)
         fatal(EXIT_USAGE,
               "--val-fraction %g of %s (%llu tokens) leaves %llu to train and %llu to validate on, both "

@@ -27,6 +27,7 @@ static void add(Profile *profile, const char *name, const char *value) {
     int i = profile->count++;
     snprintf(profile->item[i].name, sizeof profile->item[i].name, "%s", name);
     snprintf(profile->item[i].value, SHOWN, "%s", value);
+    profile->item[i].hash = 0;
     for (const char *c = value; *c; c++)
         profile->item[i].hash = hash_add(profile->item[i].hash, (unsigned char)*c);
 }
@@ -41,9 +42,10 @@ static void add_setting(void *profile, const char *name, const char *value, bool
 }
 
 static void add_data(Profile *profile, const char *name, const Stream *stream) {
-    char text[SHOWN];
-    snprintf(text, sizeof text, "%" PRIu64 " tokens, identity %016" PRIx64, stream_length(stream),
-             stream_identity(stream));
+    char text[SHOWN] = "none";
+    if (stream)
+        snprintf(text, sizeof text, "%" PRIu64 " tokens, identity %016" PRIx64, stream_length(stream),
+                 stream_identity(stream));
     add(profile, name, text);
 }
 
@@ -61,7 +63,7 @@ void rank_consistency_check(const World *world, const Settings *settings, const 
     mine.count = 0;
     settings_each(settings, add_setting, &mine);
     add_data(&mine, "training data", data->train);
-    if (data->val) add_data(&mine, "validation data", data->val);
+    add_data(&mine, "validation data", data->val);
     rank0 = mine;
     world_broadcast(&rank0, sizeof rank0, 0);
     int i = 0;
