@@ -52,39 +52,50 @@ void reduction_close(void) {
     magnitudes = NULL;
 }
 
+/* Notes the first element of this rank that does not fit. Each rank looks at its own gradient: after the
+ * all-reduce nobody could say whose element it was. */
+static void note_offending(size_t first, size_t count, double limit) {
+    for (size_t i = first; i < first + count && offending < 0; i++)
+        if (!(fabs((double)grads[i]) < limit)) offending = (int64_t)i;
+}
+
 /* Steps 1 and 2 for element i. */
-static void add_exactly(size_t i, bool first_micro_batch, bool has_micro_batch) {
-    if (first_micro_batch) sums[i] = 0, magnitudes[i] = 0;
-    if (!has_micro_batch) return; // a rank without a micro-batch contributes zeros
+static void add_exactly(size_t i) {
     double g = grads[i];
     if (!(fabs(g) < LIMIT)) return; // note_offending reports it
     sums[i] = (int64_t)((uint64_t)sums[i] + (uint64_t)llrint(g * ONE));
     magnitudes[i] += fabs(g);
 }
 
-static void note_offending(size_t first, size_t count, double limit) {
-    for (size_t i = first; i < first + count && offending < 0; i++)
-        if (!(fabs((double)grads[i]) < limit)) offending = (int64_t)i;
+static void ready_exact(size_t first, size_t count, bool first_micro_batch, bool last_micro_batch,
+                        bool has_micro_batch) {
+    if (has_micro_batch) note_offending(first, count, LIMIT);
+    PARALLEL_FOR
+    for (size_t i = first; i < first + count; i++) {
+        if (first_micro_batch) sums[i] = 0, magnitudes[i] = 0;
+        if (has_micro_batch) add_exactly(i);
+    }
+    if (!last_micro_batch) return;
+    world_all_reduce_begin(sums + first, count, WORLD_INT64); // step 3
+    world_all_reduce_begin(magnitudes + first, count, WORLD_DOUBLE);
 }
 
-void reduction_ready(size_t first, size_t count, bool first_micro_batch, bool last_micro_batch, bool has_micro_batch) {
-    if (sums) {
-        PARALLEL_FOR
-        for (size_t i = first; i < first + count; i++) add_exactly(i, first_micro_batch, has_micro_batch);
-    } else if (!has_micro_batch) {
-        gradient_zero(grads + first, count);
-    }
-    // Each rank looks at its own part: after the all-reduce nobody could say whose element it was.
-    if (has_micro_batch && (sums || last_micro_batch)) note_offending(first, count, sums ? LIMIT : INFINITY);
-    if (!last_micro_batch) return;
-    // Step 3, which runs while backward computes the gradients before these.
-    if (sums) {
-        world_all_reduce_begin(sums + first, count, WORLD_INT64);
-        world_all_reduce_begin(magnitudes + first, count, WORLD_DOUBLE);
-    } else {
-        world_all_reduce_begin(grads + first, count,
-                               sizeof(real) == 4 ? WORLD_FLOAT : WORLD_DOUBLE);
-    }
+static void ready_floats(size_t first, size_t count, bool last_micro_batch, bool has_micro_batch) {
+    if (!last_micro_batch) return; // backward adds the next micro-batch in grads
+    if (has_micro_batch)
+        note_offending(first, count, INFINITY);
+    else
+        gradient_zero(grads + first, count); // this rank contributes zeros
+    world_all_reduce_begin(grads + first, count, sizeof(real) == 4 ? WORLD_FLOAT : WORLD_DOUBLE);
+}
+
+/* An all-reduce that has begun runs while backward computes the gradients of the layers before. */
+void reduction_ready(size_t first, size_t count, bool first_micro_batch, bool last_micro_batch,
+                     bool has_micro_batch) {
+    if (sums)
+        ready_exact(first, count, first_micro_batch, last_micro_batch, has_micro_batch);
+    else
+        ready_floats(first, count, last_micro_batch, has_micro_batch);
 }
 
 int64_t reduction_finish(void) {
