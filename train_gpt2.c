@@ -24,6 +24,7 @@
 #include "llmc/train/text.h"
 #include "llmc/train/trainer.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -355,10 +356,21 @@ static _Noreturn void refuse_command(const char *word) {
     fatal(EXIT_USAGE, "'%.80s' is no command; there are train, plan, sample, eval, verify and convert", word);
 }
 
+/* The exit code of a command whose result is what it printed. Training has its results in files: whoever read along
+ * may go away. */
+static int printed(int code) {
+    if (fflush(stdout) != 0 || ferror(stdout))
+        fatal(EXIT_RUNTIME, "standard output cannot be written: %s; what was printed is not complete", strerror(errno));
+    return code;
+}
+
 int main(int argc, char **argv) {
     process_start();
     if (argc < 2 || argv[1][0] == '-') return command_train(argc, argv);
     for (size_t i = 0; i < COMMANDS; i++)
-        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            int code = commands[i].run(argc - 1, argv + 1);
+            return commands[i].run == command_train ? code : printed(code);
+        }
     refuse_command(argv[1]);
 }

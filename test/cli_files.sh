@@ -111,6 +111,11 @@ check "... likewise with one" only_out_closed out_closed
 limited() { (ulimit -f 40 && start limited --steps 2000 --save-every 0); }
 refuses 1 "File too large" "a limit on the size of files is a message, not a signal" limited
 
+to_full_disk() { "$program" "$@" >/dev/full; }
+for command in "plan" "eval --data $dir/text --model $last" "verify $last" "sample --tokens 5 --model $last"; do
+    refuses 1 "standard output" "${command%% *} says when its result could not be written" to_full_disk $command
+done
+
 # ---- a damaged checkpoint, by its own path
 for file in model.safetensors optimizer.safetensors config.json trainer_state.json; do
     rm -rf "$dir/damaged"

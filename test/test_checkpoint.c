@@ -274,6 +274,67 @@ TEST(keep, "the newest K stay; what this program did not write stays, too") {
     CHECK(access(in_folder("keep/step_00000002/notes.txt"), F_OK) == 0);
 }
 
+/* Loads a checkpoint that was verified, after `change` was done to it. */
+static void load_changed(const char *path, void (*change)(const char *file)) {
+    char problem[CHECKPOINT_PROBLEM], file[512];
+    if (!checkpoint_verify(path, problem)) _exit(9);
+    snprintf(file, sizeof file, "%s/optimizer.safetensors", path);
+    change(file);
+    GPT2 *other = gpt2_new(&shape, 1, false, true);
+    checkpoint_load(path, weights_open(path), other);
+}
+
+static void flip_a_bit(const char *file) {
+    size_t bytes;
+    unsigned char *data = load(file, &bytes);
+    usleep(20000); // times of files have the kernel's ticks
+    store_byte(file, bytes / 2, data[bytes / 2] ^ 1);
+    free(data);
+}
+
+static void replace(const char *file) {
+    size_t bytes;
+    unsigned char *data = load(file, &bytes);
+    unlink(file);
+    store(file, data, bytes);
+    free(data);
+}
+
+TEST(changed, "a checkpoint that is written or replaced between verification and loading is noticed") {
+    setup();
+    char out[256];
+    strcpy(out, new_out("changed"));
+    save(out, 7);
+    char *path = checkpoints_path(out, 7);
+    CHECK_FATAL(EXIT_INPUT, "was changed or removed while it was being loaded", load_changed(path, flip_a_bit));
+    CHECK(!is_good(path));
+    save(out, 8);
+    free(path);
+    path = checkpoints_path(out, 8);
+    CHECK_FATAL(EXIT_INPUT, "was changed or removed while it was being loaded", load_changed(path, replace));
+    CHECK(is_good(path), "the same bytes, but nobody knew");
+    free(path);
+}
+
+TEST(not_finite, "weights and moments that are NaN or infinite reach no checkpoint, and come from none") {
+    setup();
+    char out[256];
+    strcpy(out, new_out("finite"));
+    const Tensor *wpe = &model->table.tensors[1];
+    float kept, bad = NAN;
+    gpt2_read_weights(model, wpe, 9, &kept, 1);
+    gpt2_write_weights(model, wpe, 9, &bad, 1);
+    CHECK_FATAL(EXIT_NONFINITE, "wpe.weight (element 1 of row 1) is nan: nothing is saved", save(out, 1));
+    gpt2_write_weights(model, wpe, 9, &kept, 1);
+    void *moment = device_at(model->v, OF_OPTIMIZER_STATE, wpe->offset + 9);
+    read_floats(&kept, moment, OF_OPTIMIZER_STATE, 1);
+    bad = INFINITY;
+    write_floats(moment, OF_OPTIMIZER_STATE, &bad, 1);
+    CHECK_FATAL(EXIT_NONFINITE, "a moment of wpe.weight (element 1 of row 1) is inf: nothing is saved", save(out, 1));
+    write_floats(moment, OF_OPTIMIZER_STATE, &kept, 1);
+    CHECK(!checkpoints_any(out) && files_matching(out, "step") == 0);
+}
+
 enum { MASKED = 64 };
 
 /* Saves step 2 and keeps one, in a process whose at-th file call misbehaves. Returns its exit code, or 128

@@ -147,6 +147,27 @@ TEST(depth, "64 levels are read, 65 and a million are refused without a crash") 
     free(text);
 }
 
+/* {"a":[0,0,...]} with n zeros, each followed by so many blanks. */
+static bool reads_zeros(int n, int blanks, char *problem) {
+    char *text = malloc((size_t)n * (size_t)(blanks + 2) + 16), *at = text;
+    at += sprintf(at, "{\"a\":[0");
+    for (int i = 1; i < n; i++) at += sprintf(at, ",%*s0", blanks, "");
+    at += sprintf(at, "]}");
+    const Json *root = read_exactly(text, (size_t)(at - text), problem);
+    bool good = root && json_member(root, "a")->count == (uint32_t)n;
+    json_free(root);
+    free(text);
+    return good;
+}
+
+TEST(proportion, "a text of nothing but tiny values is refused before it takes twenty times its size of memory") {
+    char problem[JSON_PROBLEM];
+    CHECK(reads_zeros(4000, 0, problem), "a short text may have any");
+    CHECK(!reads_zeros(100000, 0, problem) && strstr(problem, "more values than"), "%s", problem);
+    CHECK(reads_zeros(100000, 5, problem), "one in six bytes is none too many");
+    CHECK(sizeof(Json) <= 56, "%zu bytes a value", sizeof(Json));
+}
+
 TEST(every_prefix, "a cut text is refused at every length") {
     const char *text =
         "{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}";

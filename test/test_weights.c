@@ -73,6 +73,32 @@ static void write_hf(const char *path, Weights *weights) {
     tensor_table_free(&table);
 }
 
+TEST(names, "every tensor of a table is found by its name, and no other name is") {
+    Config config = {.layers = 12, .heads = 1, .channels = 2, .seq_len = 3, .vocab = 5};
+    TensorTable table = tensor_table_new(&config);
+    for (int i = 0; i < table.count; i++)
+        CHECK(tensor_table_find(&table, table.tensors[i].name) == i, "%s", table.tensors[i].name);
+    static const char *const others[] = {"",
+                                         "wte",
+                                         "wpe.weights",
+                                         "ln_f.",
+                                         "ln_f.weight.bias",
+                                         "h.12.ln_1.weight",
+                                         "h.-1.ln_1.weight",
+                                         "h.01.ln_1.weight",
+                                         "h.+1.ln_1.weight",
+                                         "h. 1.ln_1.weight",
+                                         "h.1.ln_1",
+                                         "h.1.ln_3.weight",
+                                         "h.99999.ln_1.weight",
+                                         "h.4294967297.ln_1.weight",
+                                         "h.1",
+                                         "h..ln_1.weight"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        CHECK(tensor_table_find(&table, others[i]) == -1, "%s", others[i]);
+    tensor_table_free(&table);
+}
+
 TEST(shapes, "every format says the same shape") {
     const char *paths[] = {hf, bin3, bin5};
     const char *formats[] = {"safetensors, F32", "llm.c model, version 3",

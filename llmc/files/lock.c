@@ -36,12 +36,19 @@ static bool leads_to(const char *path, int descriptor) {
            named.st_ino == opened.st_ino;
 }
 
-/* The open lock file, or -1 with errno. */
+/* The open lock file, or -1 with errno. It will be written to, so it must be a file of its own. */
 static int open_file(const char *path) {
     int descriptor;
+    struct stat status;
     do descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     while (descriptor < 0 && errno == EINTR);
-    return descriptor;
+    if (descriptor < 0) return -1;
+    int failure = fstat(descriptor, &status) != 0 ? errno : !S_ISREG(status.st_mode) ? EINVAL : 0;
+    if (!failure && status.st_nlink > 1) failure = EMLINK;
+    if (!failure) return descriptor;
+    close(descriptor);
+    errno = failure;
+    return -1;
 }
 
 /* Says in the file who holds it. Only for people: failing changes nothing about the lock. */

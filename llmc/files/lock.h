@@ -16,7 +16,7 @@ enum { LOCK_HOLDER = 160 };
 
 /* Takes the lock `path`, which is created where it is missing, and waits up to `seconds` while another
  * process holds it. Returns 0 and the lock; EWOULDBLOCK, with `holder` saying who has it; or another
- * errno when it cannot be had at all. A link is not followed (ELOOP). */
+ * errno when it cannot be had at all. A link is not followed (ELOOP), nor a file with another name taken (EMLINK). */
 int lock_take(const char *path, double seconds, Lock **lock, char holder[LOCK_HOLDER]);
 
 /* Whether `path` still leads to the locked file: false when its directory was moved, removed or replaced. */

@@ -5,10 +5,12 @@
 #include "../base/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool path_exists(const char *path) {
     struct stat status;
@@ -30,4 +32,14 @@ bool path_exists_in(const char *directory, const char *name) {
     bool there = path_exists(path);
     free(path);
     return there;
+}
+
+void path_sync(const char *path) {
+    char *parent = memory_string(path), *slash = strrchr(parent, '/');
+    if (slash) slash[slash == parent] = '\0';
+    int descriptor = open(slash ? parent : ".", O_RDONLY | O_CLOEXEC);
+    free(parent);
+    if (descriptor < 0) return;
+    fsync(descriptor);
+    close(descriptor);
 }

@@ -15,4 +15,8 @@ bool path_exists_in(const char *directory, const char *name);
 /* "directory/name"; free() releases it. */
 char *path_join(const char *directory, const char *name);
 
+/* Makes the entry of `path` in its directory last through a power cut. A wish: where the directory cannot be synced
+ * nothing is said. */
+void path_sync(const char *path);
+
 #endif

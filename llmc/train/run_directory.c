@@ -36,7 +36,9 @@ static void make_directories(const char *path) {
         if (*slash != '/' && *slash != '\0') continue;
         char kept = *slash;
         *slash = '\0';
-        if (mkdir(part, 0777) != 0 && !is_directory(part))
+        if (mkdir(part, 0777) == 0)
+            path_sync(part);
+        else if (!is_directory(part))
             fatal(EXIT_RUNTIME, "--out %s: cannot make the directory %s: %s; choose another --out", path, part,
                   strerror(errno));
         *slash = kept;
@@ -87,7 +89,10 @@ char *run_directory_next(void) {
     char *path = memory_new(32, 1, "a path");
     for (int run = 1; run <= MOST_RUNS; run++) {
         snprintf(path, 32, "out/run-%04d", run);
-        if (mkdir(path, 0777) == 0) return path;
+        if (mkdir(path, 0777) == 0) {
+            path_sync(path);
+            return path;
+        }
         if (errno != EEXIST)
             fatal(EXIT_RUNTIME, "%s: cannot make the directory: %s; choose a place with --out", path,
                   strerror(errno));
