@@ -225,7 +225,9 @@ static Evaluation validate(Trainer *t) {
 
 /* The score on the examples of --hellaswag after `done` updates. */
 static void score(Trainer *t) {
+    Activity before = activity_begin(ACTIVITY_EVALUATE);
     Score score = score_examples(t->model, t->examples, &t->world);
+    activity_begin(before);
     if (t->log)
         log_hella(t->log, t->at.step, score_share(score.acc, &score), score_share(score.acc_norm, &score),
                   score.examples);

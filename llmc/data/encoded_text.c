@@ -2,6 +2,7 @@
  * encode a few pieces side by side, and what they found is appended in order. */
 #include "encoded_text.h"
 
+#include "../base/activity.h"
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../base/parallel.h"
@@ -66,6 +67,7 @@ static void append_document(Tokens *tokens, const Tokenizer *tokenizer, const un
         encode_pieces(tokenizer, text, ends, count, lists);
         for (int i = 0; i < count; i++) append(tokens, lists[i].ids, lists[i].count);
         text += at, bytes -= at;
+        activity_tick();
     }
     for (int i = 0; i < TOGETHER; i++) free(lists[i].ids);
 }

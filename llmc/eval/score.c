@@ -2,6 +2,7 @@
  * completion, padding; only the completion's tokens are targets. */
 #include "score.h"
 
+#include "../base/activity.h"
 #include "../base/arithmetic.h"
 #include "../base/memory.h"
 
@@ -99,15 +100,17 @@ static int smallest(const double *values, int n) {
 }
 
 Score score_examples(GPT2 *model, const Examples *examples, const World *world) {
-    uint64_t right[2] = {0, 0};
+    uint64_t counts[3] = {0}; // examples, and those that are right by sum and by mean
     for (size_t i = (size_t)world->rank; i < examples->count; i += (size_t)world->size) {
         const Example *e = &examples->items[i];
         double losses[COMPLETIONS_MOST];
         score_losses(model, examples, e, losses);
-        right[0] += smallest(losses, e->completions) == e->label;
+        activity_tick();
+        counts[0]++;
+        counts[1] += smallest(losses, e->completions) == e->label;
         for (int k = 0; k < e->completions; k++) losses[k] /= e->tokens[k];
-        right[1] += smallest(losses, e->completions) == e->label;
+        counts[2] += smallest(losses, e->completions) == e->label;
     }
-    world_all_reduce_u64(right, 2);
-    return (Score){.examples = examples->count, .acc = right[0], .acc_norm = right[1]};
+    world_all_reduce_u64(counts, 3);
+    return (Score){.examples = counts[0], .acc = counts[1], .acc_norm = counts[2]};
 }
