@@ -36,6 +36,8 @@ tests_of() { # FILE
     case $1 in
     *gelu.cuh) echo build/backend_fp32 ;; # a wrong formula must show below bf16's rounding
     *.cu | *.cuh) echo build/backend_bf16 ;;
+    llmc/eval/score.c) echo build/real_score_double ;;
+    llmc/eval/examples.c) echo build/test_examples ;;
     llmc/plain/*) echo build/test_gpt2_plain_double ;;
     llmc/cpu/attention*) echo build/test_gpt2_double build/real_attention_double ;;
     llmc/cpu/layernorm.c) echo build/test_gpt2_double build/real_layernorm_double ;;
@@ -90,7 +92,8 @@ trap 'exit 130' INT TERM
 mkdir "$scratch/built" && cp -R Makefile README.md LICENSE train_gpt2.c train_gpt2.cu llmc test dev "$scratch/built" || exit 1
 echo "building and testing the program as it is"
 for name in test_gpt2_double test_gpt2_plain_double backend_bf16 backend_fp32 \
-    real_attention_double real_layernorm_double real_embedding_double real_classifier_double real_linear_double; do
+    real_attention_double real_layernorm_double real_embedding_double real_classifier_double real_linear_double \
+    real_score_double test_examples; do
     tests=build/$name
     (cd "$scratch/built" && make -s CC="${CC:-cc}" "$tests" && "$tests" | tail -n 1 | grep ' 0 failed') || exit 1
 done
