@@ -72,9 +72,11 @@ static void compare(const char *path) {
         const Json *loss = json_member(expected(i), "losses")->first;
         const Json *tokens = json_member(expected(i), "tokens")->first;
         for (int k = 0; k < 4; k++, loss = loss->next, tokens = tokens->next) {
-            CHECK(e->tokens[k] == tokens->integer, "example %d, completion %d: %d tokens", i, k, e->tokens[k]);
+            CHECK(e->tokens[k] == tokens->integer, "example %d, completion %d: %d tokens", i, k,
+                  e->tokens[k]);
             CHECK(fabs(losses[k] - loss->number) <= tolerance * loss->number,
-                  "example %d, completion %d: %.17g, expected %.17g", i, k, losses[k], loss->number);
+                  "example %d, completion %d: %.17g, expected %.17g", i, k, losses[k],
+                  loss->number);
             means[k] = losses[k] / e->tokens[k];
         }
         CHECK(smallest(losses, 4) == number(i, "acc"), "example %d", i);
@@ -88,9 +90,12 @@ static void compare(const char *path) {
     close_all();
 }
 
-TEST(llmc_file, "llm.c's format: losses, choices and figures are the recorded ones") { compare(binary); }
+TEST(llmc_file, "llm.c's format: losses, choices and figures are the recorded ones") {
+    compare(binary);
+}
 
-TEST(json_lines, "JSON lines, through the tokenizer: losses, choices and figures are the recorded ones") {
+TEST(json_lines,
+     "JSON lines, through the tokenizer: losses, choices and figures are the recorded ones") {
     compare(lines);
 }
 
@@ -101,8 +106,10 @@ TEST(one_at_a_time, "a model with memory for one sequence finds the very same lo
         for (int i = 0; i < EXAMPLES; i++) {
             double losses[COMPLETIONS_MOST];
             score_losses(model, examples, &examples->items[i], losses);
-            if (pass == 0) memcpy(together[i], losses, sizeof losses);
-            else CHECK(memcmp(together[i], losses, 4 * sizeof *losses) == 0, "example %d", i);
+            if (pass == 0)
+                memcpy(together[i], losses, sizeof losses);
+            else
+                CHECK(memcmp(together[i], losses, 4 * sizeof *losses) == 0, "example %d", i);
         }
         close_all();
     }
@@ -113,11 +120,13 @@ TEST(dealt, "what the ranks of a world of three count adds up to the figures of 
     Score sum = {0};
     for (int rank = 0; rank < 3; rank++) {
         World one_of_three = {.rank = rank, .size = 3};
-        Score part = score_examples(model, examples, &one_of_three); // alone here, the sum is the part's
+        Score part =
+            score_examples(model, examples, &one_of_three); // alone here, the sum is the part's
         sum.acc += part.acc, sum.acc_norm += part.acc_norm, sum.examples += part.examples;
         CHECK(part.examples == EXAMPLES / 3);
     }
-    CHECK(sum.examples == EXAMPLES && (int64_t)sum.acc == number(EXAMPLES, "acc") && (int64_t)sum.acc_norm == number(EXAMPLES, "acc_norm"),
+    CHECK(sum.examples == EXAMPLES && (int64_t)sum.acc == number(EXAMPLES, "acc") &&
+              (int64_t)sum.acc_norm == number(EXAMPLES, "acc_norm"),
           "%d %d", (int)sum.acc, (int)sum.acc_norm);
     close_all();
 }
@@ -129,7 +138,8 @@ TEST(first_examples, "a bound takes the first examples") {
         Score score = score_examples(model, examples, &alone);
         int64_t acc = 0;
         for (int i = 0; i < 7; i++) acc += examples->items[i].label == number(i, "acc");
-        CHECK(score.examples == 7 && (int64_t)score.acc == acc, "%d of %d", (int)score.acc, (int)score.examples);
+        CHECK(score.examples == 7 && (int64_t)score.acc == acc, "%d of %d", (int)score.acc,
+              (int)score.examples);
         close_all();
     }
 }
