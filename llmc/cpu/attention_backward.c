@@ -8,8 +8,9 @@
  *     dx_ts = p_ts (dp_ts - D_t),      D_t = sum over s of p_ts dp_ts = dout_t . out_t
  *     dq_t  = sum over s of dx_ts k_s / sqrt(hs)
  *     dk_s  = sum over t of dx_ts q_t / sqrt(hs)
- * A task is one head of one row. Blocks of queries meet panels of keys; a panel's p and dx are
- * computed, used in all three sums, and forgotten. Read attention_forward.c first. */
+ * A task is one head of one sequence. For each block of queries and panel of keys, p and dx are computed
+ * again, used in all three sums, and dropped: no (T,T) matrix is kept. Read attention_forward.c first;
+ * next: classifier.c. */
 #include "attention_tiles.h"
 #include "scratch.h"
 
@@ -50,8 +51,8 @@ static Head head_in(real *memory, int T, int hs) {
     return head;
 }
 
-/* x -> p and dp -> dx, for the keys first .. end against the block's queries from t0. What lies in
- * a query's future is computed with, and never used. */
+/* x -> p and dp -> dx, for the keys first .. end and the block's queries from t0. Pairs whose key follows the
+ * query are computed too, but the sums never read them. */
 static void scores_to_gradients(const Head *head, int first, int end, int t0, int queries) {
     for (int t = 0; t < queries; t += VEC) {
         vec lse = vec_load(head->lse + t), D = vec_load(head->D + t);
@@ -65,7 +66,7 @@ static void scores_to_gradients(const Head *head, int first, int end, int t0, in
     }
 }
 
-/* All that passes between the keys first .. end and the block's queries. */
+/* The contributions of the keys first .. end and the block's queries to dq, dk and dv. */
 static void panel_backward(const Head *head, int first, int end, int t0, int queries) {
     const int hs = head->hs, width = head->width;
     const size_t at = (size_t)first * width;

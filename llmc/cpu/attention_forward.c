@@ -1,8 +1,13 @@
-/* attention_forward.c: causal self-attention, for whole rows and for one new token.
+/* attention_forward.c: causal self-attention, for whole sequences and for one new token of generation.
  *
- * A task is one head of one row of the batch. It takes the queries in blocks and keeps all scores
- * of a block (the strip: keys x BLOCK, which L2 holds), so that softmax is the plain one, in two
- * passes. Read attention_tiles.h first; next: attention_backward.c. */
+ * Attention is the only layer that mixes information between tokens. For each query t of a head:
+ *     x_ts  = q_t . k_s / sqrt(hs)                    a score for each key s <= t
+ *     p_ts  = e^(x_ts - max) / sum                    softmax over the keys
+ *     out_t = sum over s of p_ts v_s                  the weighted mean of the values
+ * plain/attention.c has these lines as loops. Here a task is one head of one sequence. It takes the queries in
+ * blocks and keeps all scores of a block (the strip: keys x BLOCK, which fits L2), so softmax needs two plain
+ * passes: the maximum, then the exponentials and their sum. For backward only the log of the sum is kept.
+ * Read attention_tiles.h first; next: attention_backward.c. */
 #include "../base/elementary.h"
 #include "attention_tiles.h"
 #include "scratch.h"
@@ -37,14 +42,15 @@ static Head head_in(real *memory, int T, int hs) {
     return head;
 }
 
-/* For the VEC queries from t0 + t, one a lane: the scores in the strip become e^(score - max), those
- * of the future 0; max and total are kept. */
+/* Softmax of VEC queries from t0 + t, one query in each lane: the scores in the strip become e^(score - max).
+ * Scores of keys after the query become 0. max and total, the sum, are kept for each query. */
 static void softmax_of_lanes(const Head *head, int t0, int t) {
     static const real lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const int first = t0 + t, end = int_min(first + VEC, head->T);
     const vec lanes = vec_load(lane), never = vec_set1((real)-INFINITY);
     vec max = never, total = {0};
     real *strip = head->strip + t;
+    // First pass: mask, and the maximum, which keeps e^(score - max) from overflowing.
     for (int s = 0; s < end; s++) {
         vec score = vec_load(strip + s * BLOCK);
         if (s > first) {
@@ -53,6 +59,7 @@ static void softmax_of_lanes(const Head *head, int t0, int t) {
         }
         max = vec_larger(max, score);
     }
+    // Second pass: the exponentials and their sum.
     for (int s = 0; s < end; s++) {
         vec weight = vec_exp(vec_load(strip + s * BLOCK) - max);
         vec_store(strip + s * BLOCK, weight);
@@ -69,6 +76,7 @@ static void queries_forward(const Head *head, int t0, int queries, real *out, si
     products_of_pairs(head->strip, head->k, head->q, 0, t0 + queries, t0, queries, head->hs, width);
     for (int t = 0; t < queries; t += VEC) softmax_of_lanes(head, t0, t);
 
+    // The values, weighted, panel by panel of keys; then each query is divided by its total.
     memset(head->sum, 0, BLOCK * (size_t)width * sizeof(real));
     for (int s = 0; s < t0 + queries; s += PANEL)
         sum_over_keys(head->sum, head->strip + s * BLOCK, head->v + (size_t)s * width, s, s + PANEL,

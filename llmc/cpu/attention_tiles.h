@@ -6,9 +6,9 @@
  * of the products that follow, in either direction.
  *
  * Every product goes through one register tile. Rows of keys, values, queries are packed before,
- * one head's beside each other, with zeros up to a whole number of tiles: there are no edges here.
+ * one head's beside each other, and padded with zeros to whole tiles, so the loops here have no edges.
  * Causality is exact: no element of the strip above the diagonal (key > query) is ever used, so not
- * even a NaN in the future can be seen. Next: attention_forward.c. */
+ * even a NaN at a later token can reach an earlier one. Next: attention_forward.c. */
 #ifndef LLMC_ATTENTION_TILES_H
 #define LLMC_ATTENTION_TILES_H
 
@@ -26,7 +26,7 @@ enum {
     TILE_VECS = 2,
     TILE_COLS = TILE_VECS * VEC,
     BLOCK = 96,  // queries
-    PANEL = 192, // keys whose rows are met by all queries of a block while they are in a cache
+    PANEL = 192, // keys per pass: few enough to stay in cache while all queries of a block use them
 };
 _Static_assert(BLOCK % TILE_ROWS == 0 && BLOCK % TILE_COLS == 0 && PANEL % BLOCK == 0,
                "blocks consist of whole tiles");
@@ -77,7 +77,7 @@ TILE_FUNCTION void tile_multiply(Tile *tile, const real *a, int a_row, int a_ste
 static inline void products_of_pairs(real *strip, const real *k, const real *q, int first, int end,
                                      int t0, int queries, int hs, int width) {
     for (int t = 0; t < queries; t += TILE_COLS) {
-        int last = int_min(end, t0 + t + TILE_COLS); // keys beyond are in the future of the tile
+        int last = int_min(end, t0 + t + TILE_COLS); // later keys follow all queries of the tile
         for (int s = 0; s < last - first; s += TILE_ROWS) {
             Tile tile = {0};
             tile_multiply(&tile, k + (size_t)s * width, width, 1, q + t, BLOCK, hs);
@@ -98,7 +98,7 @@ static inline void sum_over_keys(real *sum, const real *strip, const real *row, 
             tile_load(&tile, sum + t * width + c, width);
             int common = int_min(diagonal + 1, end - first);
             tile_multiply(&tile, strip + t, 1, BLOCK, row + c, width, common);
-            if (diagonal < end - first) // the keys after it belong to ever fewer queries
+            if (diagonal < end - first) // each key after it is used by one query less
                 EACH(r, TILE_ROWS) {
                     size_t s = (size_t)diagonal + r;
                     if (r > 0)
@@ -114,7 +114,7 @@ static inline void sum_over_keys(real *sum, const real *strip, const real *row, 
  * number of tiles; row (BLOCK,width). */
 static inline void sum_over_queries(real *sum, const real *strip, const real *row, int first,
                                     int end, int t0, int queries, int width) {
-    end = int_min(end, t0 + queries); // keys beyond are in the future of all
+    end = int_min(end, t0 + queries); // later keys follow all queries
     for (int c = 0; c < width; c += TILE_COLS)
         for (int s = first; s < end; s += TILE_ROWS) {
             Tile tile;
@@ -122,7 +122,7 @@ static inline void sum_over_queries(real *sum, const real *strip, const real *ro
             const real *weights = strip + (s - first) * BLOCK;
             tile_load(&tile, at, width);
             int t = 0;
-            if (s >= t0) { // the first queries have ever more of the tile's keys in their past
+            if (s >= t0) { // query by query, one more of the tile's keys precedes it
                 EACH(r, TILE_ROWS) {
                     t = s - t0 + r;
                     if (t < queries)

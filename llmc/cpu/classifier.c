@@ -17,8 +17,8 @@ int classifier_chunk(int N, int Vp) {
     return int_min(rows, N);
 }
 
-/* row = exp(row - max); returns the sum. Blocks are added in double: a long sum in float would lose
- * what a small loss has to say. */
+/* row = exp(row - max); returns the sum. Blocks are added in double: a long float sum would not be precise
+ * enough when the loss is small. */
 static double exp_row(real *row, real max, size_t V) {
     enum { BLOCK = 32 * LANES };
     double sum = 0;

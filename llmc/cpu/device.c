@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PARALLEL_WORTH = 1 << 16 }; // numbers for which threads meet
+enum { PARALLEL_WORTH = 1 << 16 }; // numbers from which it pays to wake the other threads
 
 static int sharers = 1; // ranks on this machine
 

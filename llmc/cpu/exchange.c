@@ -1,7 +1,14 @@
-/* exchange.c: see exchange.h. Gradients travel in pieces that stay in the caches. For each piece every
- * rank copies its contribution into its part of the shared memory; all meet; each rank adds up its
- * share of the blocks of all parts; all meet; every rank copies the sums out. Nobody overwrites what
- * another still reads: contributions are read between the two meetings, sums after the second. */
+/* exchange.c: the all-reduce of ranks on one machine, through shared memory. (Readers of chapter 27 may skip
+ * this file: the law is in plain/reduction.c.) The gradient goes in pieces that fit the caches. For each piece:
+ *
+ *     1. every rank copies its contribution into its part of the shared memory
+ *     2. barrier
+ *     3. each rank sums its share of the blocks over all ranks
+ *     4. barrier
+ *     5. every rank copies the sums out
+ *
+ * No rank overwrites what another still reads: contributions are read only between the two barriers, and sums
+ * lie in another place than contributions. */
 #include "exchange.h"
 
 #include "../base/arithmetic.h"
@@ -13,7 +20,7 @@
 enum { BLOCK = 1024 };
 enum { STAGED = sizeof(int64_t) }; // bytes that hold an integer or a real
 
-/* The piece that is under way. */
+/* The piece that is being exchanged. */
 typedef struct {
     Grad *grads;         // (count)
     const int64_t *sums; // (count) or NULL

@@ -1,13 +1,20 @@
-/* gemm.c: how a matrix product is cut so that each level of the memory works once for many flops.
+// clang-format off
+/* gemm.c: a matrix product c = a b + start, cut so that each level of the memory is used many times.
  *
- *   registers  a tile of c, TILE_ROWS x TILE_COLUMNS             microkernel.h
- *   L1         a block of b, GEMM_DEPTH x TILE_COLUMNS: packed just before use, met by all row
- * panels L2         a block of a, ROW_BLOCK x DEPTH_PASS: packed once, met by all column panels
- *   memory     c and b, streamed through
+ *     level       what lies there                                       used by
+ *     registers   a tile of c, TILE_ROWS x TILE_COLUMNS                 every step of the depth   microkernel.h
+ *     L1          a block of b, GEMM_DEPTH x TILE_COLUMNS, packed       all row panels of a
+ *     L2          a block of a, ROW_BLOCK x DEPTH_PASS, packed          all column panels of b
+ *     memory      c and b                                               read and written in one stream
  *
- * A task is the meeting of a row block with a column panel. Threads take tasks in order, in
- * shrinking pieces; each packs what it needs for itself, without waiting for another. Packing costs
- * a few hundredths of the time, because each packed element meets hundreds of others. */
+ * A task multiplies one block of rows of a by one panel of columns of b. Threads take tasks in order. Each
+ * thread packs what it needs for itself and never waits for another. Packing costs a few per cent of the
+ * time, because each packed element is used hundreds of times.
+ *
+ * Which thread computes a task does not matter: every element of c is one chain of fused multiply-adds in the
+ * order of the depth, restarted every GEMM_DEPTH steps. So its bits depend on the depth alone.
+ * Read microkernel.h first; next: pack.h. */
+// clang-format on
 #include "gemm.h"
 
 #include "../base/arithmetic.h"
@@ -25,7 +32,7 @@
  * each, and again, but in L2, for every GEMM_DEPTH. */
 #define DEPTH_PASS (2 * GEMM_DEPTH)
 
-/* Multiply-adds that take one thread longer than it takes several to meet. */
+/* Multiply-adds from which it pays to wake the other threads. */
 #define WORTH_SHARING ((size_t)1 << 19)
 
 enum { CHUNKS = GEMM_DEPTH / CHUNK };
@@ -87,7 +94,7 @@ static void finish_tile(const Product *p, size_t first_row, size_t first_column,
     }
 }
 
-/* A tile whose columns are no whole number of vectors: computed beside, then copied. */
+/* A tile whose columns do not fill its vectors: it is computed in a buffer, then copied. */
 static void edge_tile(size_t rows, size_t columns, TILE_ARGUMENTS) {
     real beside[TILE_ROWS * TILE_COLUMNS] = {0};
     for (size_t i = 0; start && i < rows; i++)
@@ -114,7 +121,7 @@ static Block block_of_b(const Pass *pass, size_t k, size_t column) {
                    .columns = size_min(TILE_COLUMNS, p->columns - column)};
 }
 
-/* What the panel-th tile asks for ahead: its share of the block that will be packed next. */
+/* What the panel-th tile prefetches: its share of the block of b that will be packed next. */
 static Prefetch prefetch_of(const Block *next, size_t panel) {
     if (next->row == 1) { // rows of b lie along the depth: TILE_VECS of them, CHUNK by CHUNK
         if ((panel + 1) * TILE_VECS <= next->columns)
@@ -125,8 +132,8 @@ static Prefetch prefetch_of(const Block *next, size_t panel) {
     return (Prefetch){next->at, 0, 0}; // nothing more to fetch
 }
 
-/* A block of b (packed) with all row panels of the block of a, for `depth` steps from k; meanwhile
- * the next block of b comes nearer. */
+/* A packed block of b times all row panels of the packed block of a, for `depth` steps from k. Meanwhile the
+ * next block of b is prefetched. */
 static void block_product(const Pass *pass, size_t k, size_t depth, const real *a, const real *b,
                           size_t first_row, size_t end_row, size_t column, const Block *next) {
     const Product *p = pass->product;
@@ -147,6 +154,8 @@ static void block_product(const Pass *pass, size_t k, size_t depth, const real *
     }
 }
 
+/* One task: packs the block of a if this thread does not have it yet, then takes b block by block along the
+ * depth. */
 static void run_task(const Pass *pass, size_t task) {
     const Product *p = pass->product;
     Workspace *w = &workspaces[omp_get_thread_num()];
@@ -172,15 +181,17 @@ static void run_task(const Pass *pass, size_t task) {
 }
 
 void gemm(const Product *p) {
+    // Few rows: smaller row blocks, so that there are tasks for all threads.
     Pass pass = {.product = p, .row_block = ROW_BLOCK};
     pass.column_panels = blocks(p->columns, TILE_COLUMNS);
     while (pass.row_block > ROW_BLOCK_LEAST &&
            blocks(p->rows, pass.row_block) * pass.column_panels < 4 * (size_t)omp_get_max_threads())
         pass.row_block /= 2;
-    // Blocks of one size: a last one of half the rows would be half the work for whoever draws it.
+    // All row blocks have the same size: a half-size last block would leave its thread idle for half the time.
     size_t even = blocks(p->rows, blocks(p->rows, pass.row_block));
     pass.row_block = blocks(even, TILE_ROWS) * TILE_ROWS;
     pass.tasks = blocks(p->rows, pass.row_block) * pass.column_panels;
+    // The depth in passes: c is loaded and stored once for each, and what a thread packs of a fits L2.
     for (pass.first_k = 0; pass.first_k < p->depth; pass.first_k = pass.end_k) {
         pass.end_k = size_min(pass.first_k + DEPTH_PASS, p->depth);
         prepare_workspaces();

@@ -39,7 +39,7 @@ void layernorm_forward(real *out, real *mean, real *rstd, const real *x, const r
 /* Forward:  z = (x - mean) * rstd,  out = z * w + b
  * Backward: db += dout,  dw += dout * z,  and with dz = dout * w
  *           dx = dresidual + rstd * (dz - average(dz) - z * average(dz * z)):
- * the averages are how mean and rstd, which x moves too, push back. dresidual may be NULL. */
+ * the two averages come from differentiating mean and rstd, which also depend on x. dresidual may be NULL. */
 static void row_backward(real *dx, real *dw, real *db, const real *dout, const real *dresidual,
                          const real *x, real mean, real rstd, const real *w, size_t C) {
     Lanes sum_dz = {{{0}}}, sum_dz_z = {{{0}}};

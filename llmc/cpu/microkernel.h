@@ -1,13 +1,17 @@
-/* microkernel.h: the innermost loop of every matrix product: a tile of c, held in registers, takes
- * the outer product of a column of a and a row of b at each step of k.
+// clang-format off
+/* microkernel.h: the innermost loop of every matrix product: a tile of c, held in registers, takes the outer
+ * product of a column of a and a row of b at each step k of the depth.
  *
- * Why this makes a product fast: a step loads TILE_ROWS + TILE_VECS registers and does
- * TILE_ROWS * TILE_VECS multiply-adds with them. A core starts two vector loads and two
- * multiply-adds a cycle, so a larger tile has loads to spare, and needs at least 2 x 4 (units x
- * latency) independent sums to keep its units busy. The tile's size is what the registers hold
- * beside a row of b and one element of a: 32 registers (AVX-512, NEON): 8 x 3 sums + 3 + 1 = 28 16
- * registers (AVX2, SSE):     4 x 3 sums + 3 + 1 = 16 and three vectors (48, 24 or 12 columns)
- * divide all of GPT-2's sizes. Next: pack.h. */
+ * Why this is fast: a step loads TILE_ROWS elements and TILE_VECS vectors, and does TILE_ROWS * TILE_VECS
+ * multiply-adds with them. A core starts two vector loads and two multiply-adds in a cycle, and a multiply-add
+ * takes about four cycles, so at least 2 x 4 independent sums keep it busy. The registers limit the tile: they
+ * hold the sums, one row of b and one element of a.
+ *
+ *     32 registers (AVX-512, NEON)    8 x 3 sums + 3 of b + 1 of a = 28
+ *     16 registers (AVX2, SSE2)       4 x 3 sums + 3 of b + 1 of a = 16
+ *
+ * Three vectors are 48, 24 or 12 floats, which divide all sizes of GPT-2. Next: pack.h. */
+// clang-format on
 #ifndef LLMC_CPU_MICROKERNEL_H
 #define LLMC_CPU_MICROKERNEL_H
 

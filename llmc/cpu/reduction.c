@@ -1,16 +1,16 @@
-/* reduction.c: gradients summed over micro-batches and ranks, bucket by bucket (ops.h says what is
- * promised).
+/* reduction.c: gradients summed over micro-batches and ranks, bucket by bucket. Why the sums are exact, and
+ * what is promised, stands in plain/reduction.c and ops.h; here the same is fast.
  *
- * Over micro-batches. Plain: they have added up in grads. Exact: each micro-batch's gradient is rounded to fixed
- * point (fixed_point.h) and added as integers; where a rank has one micro-batch, rounding in place gives
- * the same bits and needs no memory.
- * Over ranks. On one machine through shared memory, when all micro-batches are done (exchange.h); over
- * several by messages that set off with each bucket of the last micro-batch (world_all_reduce_begin).
+ * Over micro-batches. Without --exact backward has added them up in grads. With --exact each micro-batch's
+ * gradient is rounded to fixed point (fixed_point.h) and added as integers. A rank with a single micro-batch
+ * rounds in place: the same bits, without memory for integers.
  *
- * Overflow. Integer sums wrap silently, so they are bounded beforehand: per bucket the largest
- * magnitudes of all micro-batches add up to less than FIXED_LIMIT, or the update is refused. That bound is
- * a property of the micro-batches, not of who computed them, so that every split refuses the same updates.
- */
+ * Over ranks. On one machine: through shared memory, after the last micro-batch (exchange.h). On several: by
+ * MPI messages, which start with each bucket of the last micro-batch (world_all_reduce_begin).
+ *
+ * Overflow. Integer sums wrap silently, so they are bounded: for each bucket the largest magnitudes of all
+ * micro-batches must add up to less than FIXED_LIMIT, or the update is refused. That bound does not depend on
+ * which rank computed which micro-batch, so every split refuses the same updates. Next: exchange.h. */
 #include "exchange.h"
 #include "fixed_point.h"
 
@@ -43,7 +43,7 @@ static struct {
     int64_t offending; // this rank's first element beyond the limit, in the order of calls, or -1
 } state;
 
-/* Whether ranks speak by messages. */
+/* Whether ranks exchange gradients by MPI messages (not through shared memory). */
 static bool by_messages(void) { return world_size() > 1 && world_shared_bytes() == 0; }
 
 static size_t sums_bytes(size_t count, bool exact, int micro_batches) {
@@ -107,7 +107,7 @@ static double largest_magnitude(const real *g, size_t n) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Buckets: blocks in parallel, then what their magnitudes say
+// Buckets: blocks in parallel, then the largest magnitude of the bucket
 
 static size_t block_count(size_t elements) { return (elements + BLOCK - 1) / BLOCK; }
 
@@ -152,7 +152,7 @@ static void record_largest(Bucket *bucket, size_t count) {
     bucket->where = where;
 }
 
-/* Plain: what is not finite must be found before it is sent; afterwards every rank has it. */
+/* Without --exact: a value that is not finite must be found before the exchange; after it every rank has it. */
 static void check(size_t first, size_t count) {
     size_t blocks = block_count(count);
     PARALLEL_FOR
@@ -161,8 +161,9 @@ static void check(size_t first, size_t count) {
     record_largest(bucket_at(first, true), count);
 }
 
-/* Exact: one micro-batch's bucket to fixed point. A lone rank's last micro-batch turns the sums into its gradient. A
- * block beyond the range is left out: judge refuses it. */
+/* With --exact: quantizes one micro-batch's bucket and accumulates it. On a single rank the last micro-batch
+ * turns the integer sums into the gradient at once. A block beyond the range is left out: record_largest has
+ * seen it, and the update will be refused. */
 static void add_fixed_point(size_t first, size_t count, bool first_micro_batch,
                             bool last_micro_batch) {
     bool close = last_micro_batch && world_size() == 1;
@@ -227,7 +228,7 @@ static void check_bounds(void) {
     free(bounds);
 }
 
-/* Exact: the sums of integers as reals. */
+/* With --exact: the integer sums, rounded once to reals. */
 static void read_sums(void) {
     size_t blocks = block_count(state.count);
     PARALLEL_FOR

@@ -9,7 +9,7 @@
  *     same loop for another tile.
  *   - Operations work lane by lane, so an element's result does not depend on its neighbours, nor
  *     on whether it was in a full vector or in a row's tail.
- *   - Where lanes meet (vec_row_sum and its like), they are LANES, whatever the vector's width.
+ *   - Where lanes are added (vec_row_sum and the like), there are LANES of them, whatever the vector's width.
  * No C library call, no global state.
  * Next: gelu.c for a small user, attention_tiles.h for a demanding one. */
 #ifndef LLMC_VEC_H
@@ -54,8 +54,8 @@ static inline void vec_store(real *p, vec v) { *(vec_memory *)p = v; }
 
 /* The first min(n, VEC) lanes from and to memory; the other lanes are 0, and nothing beyond is
  * touched. A loop over a row of n needs no other tail:
- *     for (size_t i = 0; i < n; i += VEC) vec_store_n(out + i, f(vec_load_n(in + i, n - i)), n -
- * i); */
+ *     for (size_t i = 0; i < n; i += VEC)
+ *         vec_store_n(out + i, f(vec_load_n(in + i, n - i)), n - i); */
 static inline vec vec_load_n(const real *p, size_t n) {
     if (n >= VEC) return vec_load(p);
     real lane[VEC] = {0};
@@ -123,7 +123,7 @@ static inline vec vec_select(vec_bits where, vec a, vec b) {
     return (vec)((where & (vec_bits)a) | (~where & (vec_bits)b));
 }
 
-/* The larger of each pair of lanes. A NaN may be lost: whoever needs it must meet it elsewhere. */
+/* The larger of each pair of lanes. It may drop a NaN; a caller that must detect NaN needs another check. */
 static inline vec vec_larger(vec a, vec b) { return vec_select((vec_bits)(a > b), a, b); }
 
 /* The sum over the lanes, halves first: ((0+4)+(2+6))+((1+5)+(3+7)) for eight. */
