@@ -336,7 +336,8 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {{"train", command_train},   {"plan", command_plan},     {"sample", command_sample},
-                {"eval", command_eval},     {"verify", command_verify}, {"convert", command_convert}};
+                {"eval", command_eval},     {"verify", command_verify}, {"convert", command_convert},
+              {"tokenize", command_tokenize}};
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -355,7 +356,8 @@ static _Noreturn void refuse_command(const char *word) {
               "'%.80s': settings are not read from Python files; give them as options (n_layer is --layers, "
               "max_iters --steps; --help lists all)",
               word);
-    fatal(EXIT_USAGE, "'%.80s' is no command; there are train, plan, sample, eval, verify and convert", word);
+    fatal(EXIT_USAGE, "'%.80s' is no command; there are train, plan, sample, eval, tokenize, verify and convert",
+          word);
 }
 
 /* The exit code of a command whose result is what it printed. Training has its results in files: whoever read along

@@ -89,7 +89,7 @@ TEST(other_llmc_files,
     CHECK_REFUSED("is an llm.c file: a GPT-2 model",
                   llmc_lie(20240326, 3, 1024, 1224));
     CHECK_REFUSED("an evaluation set", llmc_lie(20240522, 1, 100, 1224));
-    CHECK_REFUSED("a shard of Llama-3 tokens", llmc_lie(20240801, 7, 50, 1224));
+    CHECK_REFUSED("version (header entry 1) is 1, but 7 is expected", llmc_lie(20240801, 1, 50, 1224));
     CHECK_REFUSED("a tokenizer", llmc_lie(20240328, 2, 50257, 1224));
     CHECK_REFUSED("of an unknown kind", llmc_lie(20240901, 1, 100, 1224));
 }

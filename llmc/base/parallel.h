@@ -18,6 +18,7 @@
 /* For a few iterations, each of them long: every thread takes the next one. */
 #define PARALLEL_EACH _Pragma("omp parallel for schedule(dynamic, 1)")
 #define PARALLEL_EACH_IF(worth) PRAGMA(omp parallel for schedule(dynamic, 1) if (worth))
+#define PARALLEL_EACH_OF(threads) PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(threads))
 #else
 static inline int omp_get_max_threads(void) { return 1; }
 static inline int omp_get_thread_num(void) { return 0; }
@@ -28,6 +29,7 @@ static inline int omp_get_num_threads(void) { return 1; }
 #define PARALLEL_TASKS_IF(worth)
 #define PARALLEL_EACH
 #define PARALLEL_EACH_IF(worth)
+#define PARALLEL_EACH_OF(threads)
 #define SIMD_FOR
 #endif
 

@@ -8,5 +8,6 @@ int command_sample(int argc, char **argv);  // text from a model
 int command_eval(int argc, char **argv);    // its loss on data
 int command_verify(int argc, char **argv);  // what a file is, and whether it is whole
 int command_convert(int argc, char **argv); // weights from one format to another
+int command_tokenize(int argc, char **argv); // text into token shards, and back
 
 #endif

@@ -58,11 +58,20 @@ static Says path_says(const char *path) {
     }
 }
 
-static bool is_data_name(const char *name) {
+/* What a directory gives: names with these endings. */
+typedef struct {
+    const char *endings[4]; // up to NULL
+    const char *in_words;
+} Endings;
+
+static const Endings data_endings = {{".bin", ".npy", ".txt"}, "data file (.bin, .npy or .txt)"};
+static const Endings text_endings = {{".txt", ".jsonl", ".ndjson"}, "text (.txt, .jsonl or .ndjson)"};
+
+static bool has_ending(const char *name, const Endings *wanted) {
     const char *dot = strrchr(name, '.');
-    return dot && name[0] != '.' &&
-           (strcasecmp(dot, ".bin") == 0 || strcasecmp(dot, ".npy") == 0 ||
-            strcasecmp(dot, ".txt") == 0);
+    for (int i = 0; dot && name[0] != '.' && wanted->endings[i]; i++)
+        if (strcasecmp(dot, wanted->endings[i]) == 0) return true;
+    return false;
 }
 
 // ---- entries ----------------------------------------------------------------------------------
@@ -105,28 +114,28 @@ static char *join(const char *folder, const char *name) {
 }
 
 /* Adds the data files of a directory; or, with `parts`, those of its folders that are named as a part. */
-static void add_directory(PathList *list, const char *path, bool parts) {
+static void add_directory(PathList *list, const char *path, const Endings *wanted, bool parts) {
     DIR *directory = opendir(path);
     if (!directory)
         fatal(EXIT_INPUT, "%s: directory cannot be read: %s; check its permissions", path, strerror(errno));
     for (struct dirent *entry; (errno = 0, entry = readdir(directory));) {
         const char *name = entry->d_name;
         char *file = join(path, name);
-        if (!parts && is_data_name(name) && is_wanted(file)) list_add(list, file);
+        if (!parts && has_ending(name, wanted) && is_wanted(file)) list_add(list, file);
         if (parts && name[0] != '.' && component_says(name, strlen(name)) != SAYS_NOTHING && is_directory(file))
-            add_directory(list, file, false);
+            add_directory(list, file, wanted, false);
         free(file);
     }
     if (errno) fatal(EXIT_INPUT, "%s: directory cannot be read to its end: %s", path, strerror(errno));
     closedir(directory);
 }
 
-static PathList list_directory(const char *path) {
+static PathList list_directory(const char *path, const Endings *wanted) {
     PathList list = {0};
-    add_directory(&list, path, false);
-    if (list.count == 0) add_directory(&list, path, true);
+    add_directory(&list, path, wanted, false);
+    if (list.count == 0) add_directory(&list, path, wanted, true);
     if (list.count == 0)
-        fatal(EXIT_INPUT, "%s: directory holds no data file (.bin, .npy or .txt); name files or a glob", path);
+        fatal(EXIT_INPUT, "%s: directory holds no %s; name files or a glob", path, wanted->in_words);
     return list;
 }
 
@@ -154,15 +163,15 @@ static size_t fixed_part(const char *pattern) {
 
 /* A path that exists is meant as it is, even with a * in its name. What does not exist and is no
  * pattern is kept: opening it will say so. */
-static Entry entry_of(const char *path) {
+static Entry entry_of(const char *path, const Endings *wanted) {
     Entry entry = {.is_set = true};
     struct stat status;
     bool exists = stat(path, &status) == 0;
-    if (!exists && strcmp(path, "-") == 0)
+    if (!exists && strcmp(path, "-") == 0 && wanted == &data_endings)
         fatal(EXIT_USAGE, "-: standard input can be read only once, data are read again each epoch; save them to a "
                           "file and give its name");
     if (exists && S_ISDIR(status.st_mode)) {
-        entry.list = list_directory(path);
+        entry.list = list_directory(path, wanted);
         entry.fixed = strlen(path);
     } else if (!exists && strpbrk(path, "*?[")) {
         entry.list = list_glob(path);
@@ -190,7 +199,7 @@ static bool any_says(const Entry *entry, Says says) {
 StreamNames paths_names(const char *const *paths, int count) {
     StreamNames names = {0};
     for (int i = 0; i < count; i++) {
-        Entry entry = entry_of(paths[i]);
+        Entry entry = entry_of(paths[i], &data_endings);
         for (int k = 0; k < entry.list.count; k++) {
             Says says = file_says(&entry, k);
             names.train += says == SAYS_TRAIN;
@@ -220,7 +229,7 @@ PathList paths_expand(const char *const *paths, int count, StreamPart part) {
     if ((part == STREAM_VAL && names.val == 0) || (part == STREAM_TEST && names.test == 0)) part = STREAM_ALL;
     PathList list = {0};
     for (int i = 0; i < count; i++) {
-        Entry entry = entry_of(paths[i]);
+        Entry entry = entry_of(paths[i], &data_endings);
         add_part(&list, &entry, part);
         paths_free(&entry.list);
     }
@@ -229,6 +238,16 @@ PathList paths_expand(const char *const *paths, int count, StreamPart part) {
               "%s: holds only files named val, valid, validation, dev, eval or test, none to train on; name "
               "a file itself to use it",
               count > 0 ? paths[0] : "data");
+    return list;
+}
+
+PathList paths_expand_texts(const char *const *paths, int count) {
+    PathList list = {0};
+    for (int i = 0; i < count; i++) {
+        Entry entry = entry_of(paths[i], &text_endings);
+        add_part(&list, &entry, STREAM_ALL);
+        paths_free(&entry.list);
+    }
     return list;
 }
 

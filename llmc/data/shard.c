@@ -1,6 +1,6 @@
 /* shard.c: see shard.h. Layouts: an llm.c token shard is 256 int32 (magic, version, count) and
- * uint16 tokens (llm.c, dev/data/data_common.py); .npy: npy.h; raw .bin: uint16 without header
- * (nanoGPT). */
+ * uint16 tokens, or uint32 tokens with another magic and version (llm.c, dev/data/data_common.py); .npy: npy.h;
+ * raw .bin: uint16 without header (nanoGPT). */
 #include "shard.h"
 
 #include "../base/arithmetic.h"
@@ -13,7 +13,13 @@
 #include <string.h>
 #include <strings.h>
 
-enum { HEADER = 1024, MAGIC = 20240520, VERSION = 1 }; // of an llm.c token shard
+enum { // of an llm.c token shard
+    HEADER = SHARD_HEADER,
+    MAGIC = 20240520,
+    VERSION = 1,
+    WIDE_MAGIC = 20240801, // with uint32 tokens: llm.c's for Llama-3
+    WIDE_VERSION = 7,
+};
 
 static const unsigned token_bytes[] = {
     [TOKEN_BYTE] = 1, [TOKEN_U16] = 2, [TOKEN_I32] = 4, [TOKEN_U32] = 4, [TOKEN_I64] = 8};
@@ -57,18 +63,25 @@ static bool ends_in(const char *name, const char *ending) {
     return length >= end && strcasecmp(name + length - end, ending) == 0;
 }
 
-static void describe_llmc(Shard *shard) {
+void shard_header(unsigned char header[SHARD_HEADER], TokenType type, uint32_t tokens) {
+    uint32_t entries[] = {type == TOKEN_U32 ? WIDE_MAGIC : MAGIC, type == TOKEN_U32 ? WIDE_VERSION : VERSION, tokens};
+    memset(header, 0, HEADER);
+    for (size_t i = 0; i < sizeof entries; i++) header[i] = (unsigned char)(entries[i / 4] >> 8 * (i % 4));
+}
+
+static void describe_llmc(Shard *shard, bool wide) {
     const unsigned char *header = file_at(shard->file, 0, HEADER);
     int32_t version = (int32_t)load_u32(header + 4), count = (int32_t)load_u32(header + 8);
-    if (version != VERSION)
-        fatal(EXIT_INPUT, "%s: version (header entry 1) is %" PRId32 ", but %d is expected",
-              shard->name, version, VERSION);
+    int32_t expected = wide ? WIDE_VERSION : VERSION;
+    if (version != expected)
+        fatal(EXIT_INPUT, "%s: version (header entry 1) is %" PRId32 ", but %" PRId32 " is expected",
+              shard->name, version, expected);
     if (count < 0)
         fatal(EXIT_INPUT,
               "%s: token count (header entry 2) is %" PRId32 ", but 0 or more is expected",
               shard->name, count);
-    shard->kind = "llm.c token shard";
-    shard->type = TOKEN_U16;
+    shard->kind = wide ? "llm.c token shard (uint32)" : "llm.c token shard";
+    shard->type = wide ? TOKEN_U32 : TOKEN_U16;
     shard->offset = HEADER;
     shard->tokens = (uint64_t)count;
 }
@@ -137,8 +150,8 @@ Shard shard_open(const char *path, DataType type) {
               "%s: is empty (0 bytes), but tokens or text are expected; fetch or write it again",
               path);
     uint32_t number = size >= 4 ? load_u32(file_at(shard.file, 0, 4)) : 0;
-    if (number == MAGIC) {
-        describe_llmc(&shard);
+    if (number == MAGIC || number == WIDE_MAGIC) {
+        describe_llmc(&shard, number == WIDE_MAGIC);
         check_type(&shard, type);
     } else if (npy_is(shard.file)) {
         npy_describe(&shard);

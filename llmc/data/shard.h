@@ -28,6 +28,10 @@ typedef struct {
     uint64_t tokens;
 } Shard;
 
+/* The header of an llm.c token shard of TOKEN_U16 or TOKEN_U32. */
+enum { SHARD_HEADER = 1024 };
+void shard_header(unsigned char header[SHARD_HEADER], TokenType type, uint32_t tokens);
+
 /* Opens a data file; the path must stay valid until shard_close. Fatal (EXIT_INPUT) unless it is
  * exactly what it claims to be. */
 Shard shard_open(const char *path, DataType type);

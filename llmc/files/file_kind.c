@@ -65,11 +65,6 @@ static const struct {
 
 static const void *const lfs_pointer = &magics[sizeof magics / sizeof *magics - 1]; // which is text
 
-static bool starts_with(File *file, size_t offset, const char *start, size_t length) {
-    return file_size(file) >= offset + length &&
-           memcmp(file_at(file, offset, length), start, length) == 0;
-}
-
 // ---- llm.c's files ----------------------------------------------------------------------------
 
 enum { FIRST_DATE = 20240000, LAST_DATE = 20250000 };
@@ -91,7 +86,7 @@ static const struct {
     LLMC_FILE(20240520, "a shard of GPT-2 tokens", fetch_again, "give it as --data"),
     LLMC_FILE(20240522, "an evaluation set (HellaSwag, MMLU)", token_data, give_weights),
     LLMC_FILE(20240527, "an optimizer state", token_data, give_weights),
-    LLMC_FILE(20240801, "a shard of Llama-3 tokens", token_data, give_weights),
+    LLMC_FILE(20240801, "a shard of uint32 tokens", fetch_again, "give it as --data"),
     LLMC_FILE(20240803, "a Llama-3 model", token_data, give_weights),
 #undef swap
 #undef LLMC_FILE
@@ -127,31 +122,44 @@ enum { TEXT_HEAD = 64, TEXT_LEAST = 32 };
 
 static bool is_blank(unsigned char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-/* Whether there is nothing else in the file's first bytes than ASCII letters, signs and blanks. */
-static bool head_is_text(File *file) {
-    size_t size = file_size(file), head = size < TEXT_HEAD ? size : TEXT_HEAD;
-    const unsigned char *bytes = file_at(file, 0, head);
-    for (size_t i = 0; i < head; i++)
-        if (!is_blank(bytes[i]) && (bytes[i] < ' ' || bytes[i] > '~')) return false;
+/* Whether there is nothing else in a file's first bytes than ASCII letters, signs and blanks. */
+static bool head_is_text(const unsigned char *head, size_t bytes) {
+    for (size_t i = 0; i < bytes && i < TEXT_HEAD; i++)
+        if (!is_blank(head[i]) && (head[i] < ' ' || head[i] > '~')) return false;
     return true;
 }
 
-bool file_starts_as_text(File *file) { return file_size(file) >= TEXT_LEAST && head_is_text(file); }
+/* The first bytes of a file, at most `most`. */
+static const unsigned char *head_of(File *file, size_t most, size_t *bytes) {
+    *bytes = file_size(file) < most ? file_size(file) : most;
+    return file_at(file, 0, *bytes);
+}
+
+bool file_starts_as_text(File *file) {
+    size_t bytes;
+    const unsigned char *head = head_of(file, TEXT_HEAD, &bytes);
+    return bytes >= TEXT_LEAST && head_is_text(head, bytes);
+}
 
 bool file_is_markup(File *file) {
-    size_t size = file_size(file), head = size < TEXT_HEAD ? size : TEXT_HEAD, i = 0;
-    const unsigned char *bytes = file_at(file, 0, head);
-    while (i < head && is_blank(bytes[i])) i++;
-    return i < head && bytes[i] == '<' && head_is_text(file);
+    size_t bytes, i = 0;
+    const unsigned char *head = head_of(file, TEXT_HEAD, &bytes);
+    while (i < bytes && is_blank(head[i])) i++;
+    return i < bytes && head[i] == '<' && head_is_text(head, bytes);
+}
+
+FileKind file_kind_of_head(const unsigned char *head, size_t bytes) {
+    bool text = head_is_text(head, bytes); // which may well begin with GGUF
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if ((!text || &magics[i] == lfs_pointer) && bytes >= magics[i].offset + magics[i].length &&
+            memcmp(head + magics[i].offset, magics[i].start, magics[i].length) == 0)
+            return magics[i].kind;
+    if (bytes < 4) return (FileKind){NULL, NULL, NULL};
+    return llmc_kind(load_u32(head), bytes < 8 ? UINT32_MAX : load_u32(head + 4));
 }
 
 FileKind file_kind(File *file) {
-    bool text = head_is_text(file); // which may well begin with GGUF
-    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
-        if ((!text || &magics[i] == lfs_pointer) &&
-            starts_with(file, magics[i].offset, magics[i].start, magics[i].length))
-            return magics[i].kind;
-    if (file_size(file) < 4) return (FileKind){NULL, NULL, NULL};
-    uint32_t version = file_size(file) < 8 ? UINT32_MAX : load_u32(file_at(file, 4, 4));
-    return llmc_kind(load_u32(file_at(file, 0, 4)), version);
+    size_t bytes;
+    const unsigned char *head = head_of(file, FILE_KIND_HEAD, &bytes);
+    return file_kind_of_head(head, bytes);
 }

@@ -20,6 +20,10 @@ typedef struct {
  * may be given in the other's place: ask only after looking for what was expected. */
 FileKind file_kind(File *file);
 
+/* The same for a file of which the first FILE_KIND_HEAD bytes (or all) are here. */
+enum { FILE_KIND_HEAD = 512 };
+FileKind file_kind_of_head(const unsigned char *head, size_t bytes);
+
 /* Whether the file begins with printable ASCII, in at least 32 bytes: 16 random tokens do so once in 2e12. */
 bool file_starts_as_text(File *file);
 

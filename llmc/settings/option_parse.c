@@ -230,7 +230,7 @@ void option_parse(OptionValues *values, int argc, char **argv) {
             option_help(table, stdout);
             exit(EXIT_DONE);
         }
-        if (table->operands && argv[i][0] != '-')
+        if (table->operands && (argv[i][0] != '-' || !argv[i][1])) // - is standard input
             append(&values->operands, argv[i]);
         else
             parse_option(values, argc, argv, &i);

@@ -1,0 +1,155 @@
+/* shard_writer.c: see shard_writer.h. The tokens of a shard stay in memory until it is full: its header says
+ * how many they are. A full shard is written when the next token comes, so that the last one is never empty. */
+#define _GNU_SOURCE // asprintf
+#include "shard_writer.h"
+
+#include "../base/error.h"
+#include "../base/memory.h"
+#include "../files/output.h"
+#include "shard.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ShardWriter {
+    ShardPlan plan;
+    ShardCommitted committed;
+    void *context;
+    int shards;            // that are whole
+    uint64_t written;      // tokens in them
+    unsigned char *tokens; // of the next one: (capacity) of `width` bytes, count of them there
+    size_t width, count, capacity;
+};
+
+ShardWriter *shard_writer_new(const ShardPlan *plan, int shards, uint64_t tokens, ShardCommitted committed,
+                              void *context) {
+    ShardWriter *w = memory_new(1, sizeof *w, "a shard");
+    *w = (ShardWriter){
+        .plan = *plan, .committed = committed, .context = context, .shards = shards, .written = tokens};
+    w->width = plan->vocab > 65536 ? 4 : 2;
+    return w;
+}
+
+void shard_writer_free(ShardWriter *w) {
+    if (!w) return;
+    free(w->tokens);
+    free(w);
+}
+
+/* Tokens of validation, whatever their number may be in the end. */
+static uint64_t val_tokens(const ShardWriter *w) {
+    return w->plan.val_tokens < 0 ? w->plan.shard_tokens : (uint64_t)w->plan.val_tokens;
+}
+
+/* How many tokens the next shard takes. */
+static size_t shard_room(const ShardWriter *w) {
+    uint64_t val = val_tokens(w), left = val > w->written ? val - w->written : w->plan.shard_tokens;
+    return (size_t)(left < w->plan.shard_tokens ? left : w->plan.shard_tokens);
+}
+
+/* Writes the tokens from `first` on, `count` of them, as the next shard. */
+static void write_shard(ShardWriter *w, const char *part, size_t first, size_t count) {
+    char *path;
+    if (asprintf(&path, "%s/tokens_%s_%06d.bin", w->plan.directory, part, w->shards) < 0)
+        fatal(EXIT_RUNTIME, "%s: no memory for the name of a shard", w->plan.directory);
+    unsigned char header[SHARD_HEADER] = {0};
+    shard_header(header, w->width == 4 ? TOKEN_U32 : TOKEN_U16, (uint32_t)count);
+    Output *output = output_begin(path, OUTPUT_FILE);
+    OutputFile *file = output_open(output, NULL);
+    output_write(file, header, sizeof header);
+    output_write(file, w->tokens + first * w->width, count * w->width);
+    output_close(file);
+    output_commit(output);
+    free(path);
+    w->shards++;
+    w->written += count;
+}
+
+static void flush(ShardWriter *w) {
+    write_shard(w, w->written < val_tokens(w) ? "val" : "train", 0, w->count);
+    w->count = 0;
+    w->committed(w->context, w->shards, w->written);
+}
+
+static void make_room(ShardWriter *w, size_t tokens) {
+    if (tokens <= w->capacity) return;
+    w->capacity = 2 * tokens < w->plan.shard_tokens ? 2 * tokens : (size_t)w->plan.shard_tokens;
+    if (w->capacity < tokens) w->capacity = tokens;
+    w->tokens = memory_grow(w->tokens, w->capacity, w->width, "a shard");
+}
+
+static void store(ShardWriter *w, const int32_t *ids, size_t count) {
+    unsigned char *to = w->tokens + w->count * w->width;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < w->width; k++) *to++ = (unsigned char)((uint32_t)ids[i] >> 8 * k);
+    w->count += count;
+}
+
+void shard_writer_add(ShardWriter *w, const int32_t *ids, size_t count) {
+    while (count > 0) {
+        if (w->count == shard_room(w)) flush(w);
+        size_t left = shard_room(w) - w->count, part = count < left ? count : left;
+        make_room(w, w->count + part);
+        store(w, ids, part);
+        ids += part;
+        count -= part;
+    }
+}
+
+uint64_t shard_writer_finish(ShardWriter *w, int *shards) {
+    size_t count = w->count;
+    uint64_t val = val_tokens(w), all = w->written + count;
+    if (w->plan.val_tokens < 0 && w->shards == 0) {
+        val = count / 10;
+        if (val) write_shard(w, "val", 0, (size_t)val);
+        if (count) write_shard(w, "train", (size_t)val, count - (size_t)val);
+    } else if (count) {
+        flush(w);
+    }
+    *shards = w->shards;
+    return val < all ? val : all;
+}
+
+// ---------------------------------------------------------------------------------------------
+// What is there
+
+int shard_number(const char *path) {
+    static const char *const patterns[] = {"tokens_val_%6d.bin%n", "tokens_train_%6d.bin%n"};
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (int i = 0; i < 2; i++) {
+        int number, end = 0;
+        if (sscanf(name, patterns[i], &number, &end) == 1 && end > 0 && !name[end] && number >= 0) return number;
+    }
+    return -1;
+}
+
+/* Calls work, if there is any, with each shard; returns how many there are. */
+static int each_shard(const char *directory, void (*work)(const char *path)) {
+    DIR *entries = opendir(directory);
+    int count = 0;
+    if (!entries && errno != ENOENT)
+        fatal(EXIT_RUNTIME, "%s: cannot be read: %s; give a directory that can be written to", directory,
+              strerror(errno));
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        if (shard_number(entry->d_name) < 0) continue;
+        count++;
+        char *path;
+        if (!work || asprintf(&path, "%s/%s", directory, entry->d_name) < 0) continue;
+        work(path);
+        free(path);
+    }
+    if (entries) closedir(entries);
+    return count;
+}
+
+static void remove_shard(const char *path) {
+    int failure = output_remove(path);
+    if (failure) fatal(EXIT_RUNTIME, "%s: cannot be removed: %s", path, strerror(failure));
+}
+
+int shard_writer_finds(const char *directory) { return each_shard(directory, NULL); }
+
+void shard_writer_remove(const char *directory) { each_shard(directory, remove_shard); }

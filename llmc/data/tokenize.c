@@ -1,0 +1,254 @@
+/* tokenize.c: see tokenize.h. */
+#include "tokenize.h"
+
+#include "../base/error.h"
+#include "../base/memory.h"
+#include "../files/byte_stream.h"
+#include "../files/input.h"
+#include "../files/json_read.h"
+#include "../files/json_write.h"
+#include "../files/path.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char state_file[] = "tokenize.json";
+
+// ---------------------------------------------------------------------------------------------
+// tokenize.json
+
+/* The settings that make the shards what they are, as text. NULL: none. */
+enum { SETTINGS = 7, SETTING_BYTES = 32 };
+typedef struct {
+    const char *name, *value;
+    char text[SETTING_BYTES];
+} Setting;
+
+static void describe(const TokenizeJob *job, Setting settings[SETTINGS]) {
+    const char *names[SETTINGS] = {"tokenizer_identity", "vocab",   "end_of_text", "shard_tokens",
+                                   "val_tokens",         "special", "field"};
+    for (int i = 0; i < SETTINGS; i++) settings[i] = (Setting){.name = names[i]};
+    snprintf(settings[0].text, SETTING_BYTES, "%016" PRIx64, tokenizer_identity(job->tokenizer));
+    snprintf(settings[1].text, SETTING_BYTES, "%d", tokenizer_vocab(job->tokenizer));
+    snprintf(settings[2].text, SETTING_BYTES, "%" PRId32, tokenizer_end_of_text(job->tokenizer));
+    snprintf(settings[3].text, SETTING_BYTES, "%" PRIu64, job->plan.shard_tokens);
+    snprintf(settings[4].text, SETTING_BYTES, job->plan.val_tokens < 0 ? "first shard" : "%" PRId64,
+             job->plan.val_tokens);
+    snprintf(settings[5].text, SETTING_BYTES, "%s", job->special ? "yes" : "no");
+    for (int i = 0; i < SETTINGS - 1; i++) settings[i].value = settings[i].text;
+    settings[SETTINGS - 1].value = job->field;
+}
+
+static void put_inputs(JsonWriter *json, const TokenizeJob *job) {
+    json_open(json, "inputs", '[');
+    for (int i = 0; i < job->count; i++) {
+        uint64_t bytes;
+        int64_t modified;
+        byte_stream_status(job->paths[i], &bytes, &modified);
+        json_open(json, NULL, '{');
+        json_put_string(json, "path", job->paths[i]);
+        json_put_unsigned(json, "bytes", bytes);
+        json_put_integer(json, "modified", modified);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+static void save_state(const TokenizeJob *job, const TokenizeState *state) {
+    char checksum[17];
+    JsonWriter json = {.lines = true};
+    Setting settings[SETTINGS];
+    describe(job, settings);
+    snprintf(checksum, sizeof checksum, "%016" PRIx64, state->place.checksum);
+    json_open(&json, NULL, '{');
+    json_put_string(&json, "tokenizer", tokenizer_name(job->tokenizer));
+    for (int i = 0; i < SETTINGS; i++) json_put_string(&json, settings[i].name, settings[i].value);
+    json_put_json(&json, "done", state->done ? "true" : "false");
+    json_put_integer(&json, "shards", state->result.shards);
+    json_put_unsigned(&json, "tokens", state->result.tokens);
+    json_put_unsigned(&json, "val", state->result.val);
+    json_put_unsigned(&json, "documents", state->result.documents);
+    json_put_unsigned(&json, "invalid_bytes", state->result.invalid);
+    json_put_integer(&json, "input", state->place.input);
+    json_put_unsigned(&json, "offset", state->place.offset);
+    json_put_string(&json, "checksum", checksum);
+    json_put_unsigned(&json, "skip", state->skip);
+    put_inputs(&json, job);
+    json_close(&json, '}');
+    char *path = path_join(job->plan.directory, state_file);
+    Output *output = output_begin(path, OUTPUT_FILE);
+    OutputFile *file = output_open(output, NULL);
+    output_print(file, "%s\n", json.text);
+    output_close(file);
+    output_commit(output);
+    free(path);
+    free(json.text);
+}
+
+static uint64_t number_of(const char *path, const Json *root, const char *name) {
+    int64_t value;
+    if (!json_integer(json_member(root, name), 0, INT64_MAX, &value))
+        fatal(EXIT_INPUT, "%s: \"%s\" is no number: the file is damaged; give --overwrite to begin again", path,
+              name);
+    return (uint64_t)value;
+}
+
+static void compare_settings(const TokenizeJob *job, const char *path, const Json *root) {
+    Setting settings[SETTINGS];
+    describe(job, settings);
+    for (int i = 0; i < SETTINGS; i++) {
+        const Json *was = json_member(root, settings[i].name);
+        bool none = !was || was->kind != JSON_STRING;
+        if (none ? settings[i].value == NULL : settings[i].value && json_is(was, settings[i].value)) continue;
+        fatal(EXIT_USAGE,
+              "%s: the shards there were made with %s %s, but now it is %s; choose another --out, or --overwrite",
+              path, settings[i].name, none ? "none" : was->text, settings[i].value ? settings[i].value : "none");
+    }
+}
+
+static void compare_inputs(const TokenizeJob *job, const char *path, const Json *inputs) {
+    const Json *input = inputs ? inputs->first : NULL;
+    if (!inputs || inputs->count != (size_t)job->count)
+        fatal(EXIT_USAGE,
+              "%s: the shards there are of %zu inputs, but now there are %d; choose another --out, or --overwrite",
+              path, inputs ? (size_t)inputs->count : 0, job->count);
+    for (int i = 0; i < job->count; i++, input = input->next) {
+        uint64_t bytes;
+        int64_t modified;
+        byte_stream_status(job->paths[i], &bytes, &modified);
+        const Json *was = json_member(input, "path"), *then = json_member(input, "modified");
+        const char *what = !json_is(was, job->paths[i])               ? "there was another one in its place"
+                           : number_of(path, input, "bytes") != bytes ? "its size has changed"
+                           : !then || then->integer != modified       ? "it was changed"
+                                                                      : NULL;
+        if (what)
+            fatal(EXIT_USAGE, "%s: %s since the shards in %s were begun; choose another --out, or --overwrite",
+                  job->paths[i], what, job->plan.directory);
+    }
+}
+
+static TokenizeState read_state(const TokenizeJob *job, const char *path) {
+    char problem[JSON_PROBLEM];
+    File *file = file_open(path);
+    size_t size = file_size(file);
+    const Json *root = json_read((const char *)file_at(file, 0, size), size, problem);
+    file_close(file);
+    if (!root) fatal(EXIT_INPUT, "%s: %s: the file is damaged; give --overwrite to begin again", path, problem);
+    compare_settings(job, path, root);
+    compare_inputs(job, path, json_member(root, "inputs"));
+    const Json *done = json_member(root, "done"), *checksum = json_member(root, "checksum");
+    TokenizeState state = {
+        .done = done && done->kind == JSON_TRUE,
+        .result = {.tokens = number_of(path, root, "tokens"),
+                   .documents = number_of(path, root, "documents"),
+                   .invalid = number_of(path, root, "invalid_bytes"),
+                   .val = number_of(path, root, "val"),
+                   .shards = (int)number_of(path, root, "shards")},
+        .place = {.input = (int)number_of(path, root, "input"),
+                  .offset = number_of(path, root, "offset"),
+                  .checksum = checksum && checksum->kind == JSON_STRING ? strtoull(checksum->text, NULL, 16) : 0},
+        .skip = number_of(path, root, "skip"),
+    };
+    if (state.place.input > job->count || state.skip > state.result.tokens)
+        fatal(EXIT_INPUT,
+              "%s: its numbers do not fit together: the file is damaged; give --overwrite to begin again", path);
+    json_free(root);
+    return state;
+}
+
+TokenizeState tokenize_look(const TokenizeJob *job) {
+    char *path = path_join(job->plan.directory, state_file);
+    TokenizeState state = {0};
+    if (path_exists(path))
+        state = read_state(job, path);
+    else if (shard_writer_finds(job->plan.directory))
+        fatal(EXIT_USAGE,
+              "%s: holds token shards, but no %s that says of what; choose another --out, or --overwrite",
+              job->plan.directory, state_file);
+    free(path);
+    return state;
+}
+
+void tokenize_remove(const char *directory) {
+    char *path = path_join(directory, state_file);
+    int failure = path_exists(path) ? output_remove(path) : 0;
+    if (failure) fatal(EXIT_RUNTIME, "%s: cannot be removed: %s", path, strerror(failure));
+    free(path);
+    shard_writer_remove(directory);
+}
+
+// ---------------------------------------------------------------------------------------------
+// The work
+
+typedef struct {
+    const TokenizeJob *job;
+    ShardWriter *writer;
+    TokenizeState state;   // what was counted up to now; its place: the last one at which reading can begin
+    TokenizeResult before; // what was counted up to that place
+    uint64_t skip;         // tokens still to be passed over
+    bool any_text;
+    EncodeProgress progress;
+    void *context;
+} Work;
+
+static void add_tokens(Work *w, const int32_t *ids, size_t count) {
+    size_t skipped = w->skip < count ? (size_t)w->skip : count;
+    w->skip -= skipped;
+    if (count > skipped) shard_writer_add(w->writer, ids + skipped, count - skipped);
+    w->state.result.tokens += count;
+}
+
+static void on_segment(void *context, const Segment *segment, const int32_t *ids, size_t count, uint64_t invalid) {
+    Work *w = context;
+    if (segment->can_begin) {
+        w->state.place = segment->place;
+        w->before = w->state.result;
+    }
+    int32_t end_of_text = tokenizer_end_of_text(w->job->tokenizer);
+    if (segment->begins) w->state.result.documents++;
+    if (segment->begins && end_of_text >= 0) add_tokens(w, &end_of_text, 1);
+    if (count) add_tokens(w, ids, count);
+    w->any_text = w->any_text || count > 0;
+    w->state.result.invalid += invalid;
+}
+
+static void on_progress(void *context, uint64_t consumed) {
+    Work *w = context;
+    if (w->progress) w->progress(w->context, consumed);
+}
+
+/* A shard is there: the next start may begin behind it. */
+static void on_shard(void *context, int shards, uint64_t tokens) {
+    Work *w = context;
+    TokenizeState state = w->state;
+    state.skip = tokens - w->before.tokens;
+    state.result = w->before;
+    state.result.tokens = tokens;
+    state.result.shards = shards;
+    w->state.result.shards = shards;
+    save_state(w->job, &state);
+}
+
+TokenizeResult tokenize_run(const TokenizeJob *job, const TokenizeState *from, EncodeProgress progress,
+                            void *context) {
+    Work w = {.job = job, .state = *from, .skip = from->skip, .progress = progress, .context = context};
+    Documents *documents = documents_open(job->paths, job->count, job->field, job->tokenizer, job->special);
+    w.writer = shard_writer_new(&job->plan, from->result.shards, from->result.tokens, on_shard, &w);
+    w.state.result.tokens -= from->skip; // they come once more
+    w.before = w.state.result;
+    if (from->result.shards == 0) save_state(job, from);
+    documents_seek(documents, &from->place);
+    encode_documents(documents, job->tokenizer, job->special, job->threads, on_segment, on_progress, &w);
+    if (!w.any_text && from->result.shards == 0)
+        fatal(EXIT_INPUT, "%s%s: no text, 0 bytes; nothing is written", byte_stream_name(job->paths[0]),
+              job->count > 1 ? " and the others" : "");
+    w.state.result.val = shard_writer_finish(w.writer, &w.state.result.shards);
+    w.state.done = true;
+    w.state.skip = 0;
+    save_state(job, &w.state);
+    shard_writer_free(w.writer);
+    documents_close(documents);
+    return w.state.result;
+}

@@ -1,0 +1,50 @@
+/* tokenize.h: text inputs into a directory of token shards, in a way that may be interrupted at any moment.
+ *
+ * Beside the shards stands tokenize.json: the tokenizer, the settings, the inputs with their sizes and times,
+ * and after each shard that is whole where in the inputs its last token was. It is replaced whole, after the
+ * shard has its name. So the next start with the same inputs and settings goes on behind the last shard that it
+ * knows of, writes what follows, maybe one shard once more, and the bytes are those of a run that nothing has
+ * interrupted. Other inputs or settings are refused by name. */
+#ifndef LLMC_TOKENIZE_H
+#define LLMC_TOKENIZE_H
+
+#include "../text/encode_documents.h"
+#include "shard_writer.h"
+
+typedef struct {
+    const char *const *paths; // (count), files or "-"
+    int count;
+    const char *field; // of JSON lines; NULL: text (documents.h)
+    bool special;
+    int threads; // 0: all cores
+    const Tokenizer *tokenizer;
+    ShardPlan plan;
+} TokenizeJob;
+
+typedef struct {
+    uint64_t tokens, documents;
+    uint64_t invalid; // bytes of the text that are not UTF-8
+    uint64_t val;     // tokens for validation
+    int shards;
+} TokenizeResult;
+
+/* Where a start begins: what an earlier one has done. */
+typedef struct {
+    bool done;
+    TokenizeResult result; // so far
+    DocumentPlace place;
+    uint64_t skip; // tokens that come from `place` on are in shards already
+} TokenizeState;
+
+/* What the directory says about this job: nothing (all 0), or how far it is. Fatal (EXIT_USAGE) where it holds
+ * another job's shards, and says what differs; (EXIT_INPUT) where tokenize.json is damaged. */
+TokenizeState tokenize_look(const TokenizeJob *job);
+
+/* Removes the shards and tokenize.json of any job. */
+void tokenize_remove(const char *directory);
+
+/* Does what is left to do. progress may be NULL. */
+TokenizeResult tokenize_run(const TokenizeJob *job, const TokenizeState *from, EncodeProgress progress,
+                            void *context);
+
+#endif

@@ -1,0 +1,210 @@
+/* documents.c: see documents.h. Text is taken from the input's buffer as it is; the text of a JSON object is
+ * gathered without its escapes first. Both are looked at SEGMENT bytes at a time, and more only where there is
+ * no place to cut. */
+#include "documents.h"
+
+#include "../base/error.h"
+#include "../base/memory.h"
+#include "../files/file_kind.h"
+#include "json_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { SEGMENT = 1 << 17, LARGEST = 1 << 24, MOST_SEGMENTS = 1 << 17 };
+
+struct Documents {
+    const char *const *paths;
+    int count;
+    const char *field;
+    const Tokenizer *tokenizer;
+    bool special;
+
+    int input;          // the open one, or the next
+    ByteStream *stream; // NULL: not open
+    bool is_json;
+    JsonLines lines;
+    bool is_fresh;           // no document of it has begun
+    bool in_document;        // its beginning was read
+    unsigned char *gathered; // of a JSON text, (gathered_bytes)
+    size_t gathered_bytes, gathered_capacity;
+    bool text_ended;   // nothing follows what was gathered
+    uint64_t consumed; // of the inputs before the open one
+};
+
+static bool is_json_name(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot && (strcasecmp(dot, ".jsonl") == 0 || strcasecmp(dot, ".ndjson") == 0);
+}
+
+Documents *documents_open(const char *const *paths, int count, const char *field, const Tokenizer *tokenizer,
+                          bool special) {
+    Documents *d = memory_new(1, sizeof *d, "documents");
+    *d = (Documents){.paths = paths, .count = count, .field = field, .tokenizer = tokenizer, .special = special};
+    return d;
+}
+
+static void open_input(Documents *d) {
+    const char *path = d->paths[d->input];
+    d->stream = byte_stream_open(path);
+    d->is_json = d->field || is_json_name(path);
+    d->lines =
+        (JsonLines){.stream = d->stream, .name = byte_stream_name(path), .field = d->field ? d->field : "text"};
+    d->is_fresh = true;
+    d->in_document = false;
+    size_t there;
+    const unsigned char *head = byte_stream_peek(d->stream, FILE_KIND_HEAD, &there);
+    FileKind kind = file_kind_of_head(head, there);
+    if (kind.what) fatal(EXIT_INPUT, "%s: is %s, but text is expected; %s", d->lines.name, kind.what, kind.data);
+}
+
+static void close_input(Documents *d) {
+    d->consumed += byte_stream_offset(d->stream);
+    byte_stream_close(d->stream);
+    d->stream = NULL;
+    d->input++;
+}
+
+void documents_close(Documents *d) {
+    if (!d) return;
+    byte_stream_close(d->stream);
+    free(d->gathered);
+    free(d);
+}
+
+void documents_seek(Documents *d, const DocumentPlace *place) {
+    for (; d->input < place->input; d->input++) {
+        uint64_t bytes;
+        int64_t modified;
+        byte_stream_status(d->paths[d->input], &bytes, &modified);
+        d->consumed += bytes;
+    }
+    if (d->input == d->count) return;
+    open_input(d);
+    byte_stream_skip(d->stream, place->offset);
+    uint64_t checksum = byte_stream_checksum(d->stream);
+    if (checksum && place->checksum && checksum != place->checksum)
+        fatal(EXIT_INPUT,
+              "%s: its first %llu bytes are not those that an earlier start has read; give the same input, or "
+              "--overwrite",
+              d->lines.name, (unsigned long long)place->offset);
+    d->in_document = !d->is_json && place->offset > 0;
+    d->is_fresh = !d->in_document;
+}
+
+// ---------------------------------------------------------------------------------------------
+// The text of the open document
+
+/* The next bytes of the document: `wanted`, or fewer where *ended. */
+static const unsigned char *look(Documents *d, size_t wanted, size_t *there, bool *ended) {
+    if (!d->is_json) {
+        const unsigned char *text = byte_stream_peek(d->stream, wanted + 1, there);
+        *ended = *there <= wanted;
+        if (*there > wanted) *there = wanted;
+        return text;
+    }
+    if (d->gathered_capacity < wanted + 4) {
+        d->gathered_capacity = wanted + 4;
+        d->gathered = memory_grow(d->gathered, d->gathered_capacity, 1, "a document");
+    }
+    while (!d->text_ended && d->gathered_bytes < wanted) {
+        size_t room = d->gathered_capacity - d->gathered_bytes;
+        size_t n = json_lines_text(&d->lines, d->gathered + d->gathered_bytes, room);
+        d->gathered_bytes += n;
+        d->text_ended = n == 0;
+    }
+    *there = d->gathered_bytes;
+    *ended = d->text_ended;
+    return d->gathered;
+}
+
+static void drop(Documents *d, size_t bytes) {
+    if (!d->is_json) {
+        byte_stream_take(d->stream, bytes);
+        return;
+    }
+    d->gathered_bytes -= bytes;
+    memmove(d->gathered, d->gathered + bytes, d->gathered_bytes);
+}
+
+/* Where a word that is too long is cut: not within a character. */
+static size_t cut_within(const unsigned char *text, size_t bytes) {
+    size_t at = bytes - 4;
+    while (at < bytes && (text[at] & 0xc0) == 0x80) at++;
+    return at;
+}
+
+/* Appends the next segment of the open document; closes the document with its last. */
+static void read_segment(Documents *d, SegmentBatch *batch) {
+    const unsigned char *text;
+    size_t wanted = SEGMENT, there, cut;
+    bool ended;
+    for (;; wanted *= 2) {
+        text = look(d, wanted, &there, &ended);
+        cut = ended ? there : tokenizer_cut(d->tokenizer, text, there, d->special);
+        if (cut == 0 && !ended && there >= LARGEST) cut = cut_within(text, there);
+        if (cut > 0 || ended) break;
+    }
+    if (batch->capacity - batch->bytes < cut) {
+        batch->capacity = 2 * batch->capacity + cut;
+        batch->text = memory_grow(batch->text, batch->capacity, 1, "a batch of text");
+    }
+    if (cut) memcpy(batch->text + batch->bytes, text, cut);
+    batch->segments[batch->count - 1].bytes = cut;
+    batch->bytes += cut;
+    drop(d, cut);
+    if (ended) d->in_document = false;
+}
+
+/* A new segment at the end of the batch. */
+static Segment *add_segment(SegmentBatch *batch) {
+    if (batch->count == batch->segment_capacity) {
+        batch->segment_capacity = 2 * batch->segment_capacity + 64;
+        batch->segments = memory_grow(batch->segments, (size_t)batch->segment_capacity, sizeof *batch->segments,
+                                      "a batch of text");
+    }
+    batch->segments[batch->count] = (Segment){.first = batch->bytes};
+    return &batch->segments[batch->count++];
+}
+
+/* Goes to the next document, of the next input where need be; false: there is none. */
+static bool begin_document(Documents *d, DocumentPlace *place) {
+    for (; d->input < d->count; close_input(d)) {
+        if (!d->stream) open_input(d);
+        *place = (DocumentPlace){.input = d->input};
+        d->text_ended = false;
+        if (d->is_json && json_lines_next(&d->lines, &place->offset, &place->checksum)) return true;
+        if (!d->is_json && d->is_fresh) {
+            d->is_fresh = false;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool documents_read(Documents *d, SegmentBatch *batch, size_t bytes) {
+    batch->bytes = 0;
+    batch->count = 0;
+    while (batch->bytes < bytes && batch->count < MOST_SEGMENTS) {
+        DocumentPlace place;
+        bool begins = !d->in_document, can_begin = begins || !d->is_json;
+        if (begins && !begin_document(d, &place)) break;
+        d->in_document = true;
+        if (!begins && can_begin)
+            place = (DocumentPlace){d->input, byte_stream_offset(d->stream), byte_stream_checksum(d->stream)};
+        Segment *segment = add_segment(batch);
+        segment->begins = begins;
+        segment->can_begin = can_begin;
+        if (can_begin) segment->place = place;
+        read_segment(d, batch);
+    }
+    batch->consumed = d->consumed + (d->stream ? byte_stream_offset(d->stream) : 0);
+    return batch->count > 0;
+}
+
+void segment_batch_free(SegmentBatch *batch) {
+    free(batch->text);
+    free(batch->segments);
+    *batch = (SegmentBatch){0};
+}

@@ -1,0 +1,126 @@
+/* encode_documents.c: see encode_documents.h. */
+#include "encode_documents.h"
+
+#include "../base/memory.h"
+#include "../base/parallel.h"
+#include "../base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 1 << 22, BATCH_PER_THREAD = 1 << 20, TASK = 1 << 16 };
+
+/* Segments first .. first + count of a batch, which one thread encodes, and what it finds. */
+typedef struct {
+    int first, count;
+    TokenList ids; // of all its segments
+} Task;
+
+/* A batch of text on its way. */
+typedef struct {
+    SegmentBatch text;
+    size_t *ends;      // (segments) where each segment's ids end in its task's list
+    uint64_t *invalid; // (segments)
+    Task *tasks;
+    int task_count, task_capacity, segment_capacity;
+} Batch;
+
+/* Bytes that are not UTF-8. */
+static uint64_t count_invalid(const unsigned char *text, size_t bytes) {
+    uint64_t invalid = 0, eight;
+    for (size_t i = 0, length; i < bytes; i += length) {
+        length = 8;
+        if (bytes - i >= 8 && (memcpy(&eight, text + i, 8), (eight & 0x8080808080808080u) == 0)) continue;
+        length = utf8_length(text + i, bytes - i);
+        invalid += length == 0;
+        if (length == 0) length = 1;
+    }
+    return invalid;
+}
+
+/* Shares the segments out: each task has at least TASK bytes. */
+static void make_tasks(Batch *b) {
+    if (b->text.count > b->segment_capacity) {
+        b->segment_capacity = b->text.segment_capacity;
+        b->ends = memory_grow(b->ends, (size_t)b->segment_capacity, sizeof *b->ends, "a batch of text");
+        b->invalid = memory_grow(b->invalid, (size_t)b->segment_capacity, sizeof *b->invalid, "a batch of text");
+    }
+    b->task_count = 0;
+    size_t bytes = TASK;
+    for (int i = 0; i < b->text.count; i++) {
+        if (bytes >= TASK) {
+            if (b->task_count == b->task_capacity) {
+                int more = 2 * b->task_capacity + 16;
+                b->tasks = memory_grow(b->tasks, (size_t)more, sizeof *b->tasks, "a batch of text");
+                memset(b->tasks + b->task_capacity, 0, (size_t)(more - b->task_capacity) * sizeof *b->tasks);
+                b->task_capacity = more;
+            }
+            b->tasks[b->task_count++].first = i;
+            b->tasks[b->task_count - 1].count = 0;
+            bytes = 0;
+        }
+        b->tasks[b->task_count - 1].count++;
+        bytes += b->text.segments[i].bytes;
+    }
+}
+
+static void encode_task(Batch *b, Task *task, Encoder *encoder) {
+    task->ids.count = 0;
+    for (int i = task->first; i < task->first + task->count; i++) {
+        const unsigned char *text = b->text.text + b->text.segments[i].first;
+        encoder_add(encoder, text, b->text.segments[i].bytes, &task->ids);
+        b->ends[i] = task->ids.count;
+        b->invalid[i] = count_invalid(text, b->text.segments[i].bytes);
+    }
+}
+
+static void deliver_batch(const Batch *b, EncodedSegment deliver, void *context) {
+    for (int t = 0; t < b->task_count; t++) {
+        size_t from = 0;
+        for (int i = b->tasks[t].first; i < b->tasks[t].first + b->tasks[t].count; i++) {
+            const int32_t *ids = from < b->ends[i] ? b->tasks[t].ids.ids + from : NULL;
+            deliver(context, &b->text.segments[i], ids, b->ends[i] - from, b->invalid[i]);
+            from = b->ends[i];
+        }
+    }
+}
+
+static void batch_free(Batch *b) {
+    for (int t = 0; t < b->task_capacity; t++) free(b->tasks[t].ids.ids);
+    free(b->tasks);
+    free(b->ends);
+    free(b->invalid);
+    segment_batch_free(&b->text);
+}
+
+void encode_documents(Documents *documents, const Tokenizer *tokenizer, bool special, int threads,
+                      EncodedSegment deliver, EncodeProgress progress, void *context) {
+    if (threads == 0) threads = omp_get_max_threads();
+    size_t bytes = BATCH + (size_t)threads * BATCH_PER_THREAD;
+    Encoder **encoders = memory_new((size_t)threads, sizeof(Encoder *), "encoders");
+    for (int i = 0; i < threads; i++) encoders[i] = encoder_new(tokenizer, special);
+    Batch batches[2] = {0}, *now = &batches[0], *other = &batches[1];
+    bool more = documents_read(documents, &now->text, bytes);
+    make_tasks(now);
+    while (now->task_count > 0) {
+        PARALLEL_EACH_OF(threads)
+        for (int i = 0; i <= now->task_count; i++) {
+            if (i > 0) {
+                encode_task(now, &now->tasks[i - 1], encoders[omp_get_thread_num()]);
+                continue;
+            }
+            deliver_batch(other, deliver, context);
+            more = more && documents_read(documents, &other->text, bytes);
+            if (!more) other->text.count = 0;
+            make_tasks(other);
+        }
+        if (progress) progress(context, now->text.consumed);
+        Batch *done = now;
+        now = other, other = done;
+    }
+    deliver_batch(other, deliver, context);
+    for (int i = 0; i < threads; i++) encoder_free(encoders[i]);
+    free(encoders);
+    batch_free(&batches[0]);
+    batch_free(&batches[1]);
+}

@@ -1,0 +1,243 @@
+/* json_lines.c: see json_lines.h. A scanner that never goes back: functions for each part of the grammar take
+ * its bytes from the stream. */
+#include "json_lines.h"
+
+#include "../base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { AHEAD = 1 << 16, DEEPEST = 64, NAME_BYTES = 256 };
+
+_Noreturn static void refuse(const JsonLines *lines, const char *problem) {
+    if (lines->line) fatal(EXIT_INPUT, "%s: line %llu: %s", lines->name, (unsigned long long)lines->line, problem);
+    fatal(EXIT_INPUT, "%s: byte %llu: %s", lines->name, (unsigned long long)byte_stream_offset(lines->stream),
+          problem);
+}
+
+/* The next byte, or -1 at the end of the input. */
+static int next(JsonLines *lines) {
+    size_t there;
+    const unsigned char *at = byte_stream_peek(lines->stream, 1, &there);
+    return there ? *at : -1;
+}
+
+static int take(JsonLines *lines) {
+    int c = next(lines);
+    if (c < 0) refuse(lines, "the file ends within an object: is it cut?");
+    byte_stream_take(lines->stream, 1);
+    return c;
+}
+
+static int skip_blanks(JsonLines *lines) {
+    int c;
+    while ((c = next(lines)) == ' ' || c == '\t' || c == '\r' || c == '\n') {
+        byte_stream_take(lines->stream, 1);
+        if (c == '\n' && lines->line) lines->line++;
+    }
+    return c;
+}
+
+/* Takes `wanted`, blanks before it passed over. */
+static void expect(JsonLines *lines, int wanted, const char *problem) {
+    if (skip_blanks(lines) != wanted) refuse(lines, problem);
+    take(lines);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Strings
+
+static unsigned take_hex(JsonLines *lines) {
+    unsigned code = 0;
+    for (int i = 0; i < 4; i++) {
+        int c = take(lines);
+        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        if (digit < 0) refuse(lines, "\\u without four hexadecimal digits");
+        code = code << 4 | (unsigned)digit;
+    }
+    return code;
+}
+
+/* The character of \u, of which backslash and u are taken; half a pair is U+FFFD. */
+static unsigned take_unicode(JsonLines *lines) {
+    unsigned code = take_hex(lines);
+    if (code < 0xD800 || code > 0xDFFF) return code;
+    size_t there;
+    const unsigned char *at = byte_stream_peek(lines->stream, 6, &there);
+    bool low = code < 0xDC00 && there == 6 && at[0] == '\\' && at[1] == 'u' && (at[2] | 32) == 'd' &&
+               strchr("cdefCDEF", at[3]) && at[3];
+    if (!low) return 0xFFFD;
+    byte_stream_take(lines->stream, 2);
+    return 0x10000 + ((code - 0xD800) << 10) + (take_hex(lines) - 0xDC00);
+}
+
+static size_t put_character(unsigned char *out, unsigned c) {
+    if (c < 0x80) return out[0] = (unsigned char)c, 1;
+    size_t bytes = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = bytes; i-- > 1; c >>= 6) out[i] = (unsigned char)(0x80 | (c & 0x3f));
+    out[0] = (unsigned char)((0xf0 << (4 - bytes)) | c);
+    return bytes;
+}
+
+/* Takes an escape; writes up to 4 bytes. */
+static size_t take_escape(JsonLines *lines, unsigned char *out) {
+    take(lines); // the backslash
+    int c = take(lines);
+    if (c == 'u') return put_character(out, take_unicode(lines));
+    static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+    const char *letter = c ? strchr(letters, c) : NULL;
+    if (!letter) refuse(lines, "a backslash before something that it cannot escape");
+    out[0] = (unsigned char)values[letter - letters];
+    return 1;
+}
+
+/* Takes up to `room` >= 4 bytes of a string's content; 0: at its end, whose quote is taken. */
+static size_t take_content(JsonLines *lines, unsigned char *out, size_t room) {
+    size_t used = 0;
+    while (room - used >= 4) {
+        size_t there, plain = 0;
+        const unsigned char *at = byte_stream_peek(lines->stream, 1, &there);
+        if (there == 0) refuse(lines, "the file ends within a string: is it cut?");
+        at = byte_stream_peek(lines->stream, AHEAD < room - used ? AHEAD : room - used, &there);
+        while (plain < there && at[plain] != '"' && at[plain] != '\\' && at[plain] >= 0x20) plain++;
+        memcpy(out + used, at, plain);
+        byte_stream_take(lines->stream, plain);
+        used += plain;
+        if (plain == there) continue;
+        int c = next(lines);
+        if (c < 0x20) refuse(lines, "a control character within a string; they must be escaped");
+        if (c == '\\') {
+            if (room - used < 4) break;
+            used += take_escape(lines, out + used);
+            continue;
+        }
+        if (used == 0) byte_stream_take(lines->stream, 1);
+        break;
+    }
+    return used;
+}
+
+static void skip_string(JsonLines *lines) {
+    unsigned char part[NAME_BYTES];
+    take(lines); // the quote
+    while (take_content(lines, part, sizeof part) > 0) continue;
+}
+
+/* Takes the name of a member; returns whether it is the field's. */
+static bool take_name(JsonLines *lines) {
+    size_t wanted = strlen(lines->field), used = 0;
+    bool same = true;
+    unsigned char part[NAME_BYTES];
+    if (skip_blanks(lines) != '"') refuse(lines, "a name in quotes is expected");
+    take(lines);
+    for (size_t n; (n = take_content(lines, part, sizeof part)) > 0; used += n)
+        same = same && n <= wanted - used && memcmp(part, lines->field + used, n) == 0;
+    expect(lines, ':', "a colon is expected behind a name");
+    return same && used == wanted;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Values that are passed over
+
+static bool is_scalar(int c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' || c == 'E';
+}
+
+/* A number, true, false or null. */
+static void skip_scalar(JsonLines *lines) {
+    char text[64];
+    size_t used = 0;
+    for (int c; (c = next(lines)) >= 0 && is_scalar(c); take(lines))
+        if (used < sizeof text - 1) text[used++] = (char)c;
+    text[used] = '\0';
+    bool word = strcmp(text, "true") == 0 || strcmp(text, "false") == 0 || strcmp(text, "null") == 0;
+    const char *digits = text + (text[0] == '-');
+    bool number = digits[0] >= '0' && digits[0] <= '9' && strspn(text, "0123456789+-.eE") == used;
+    if (!word && !number) refuse(lines, "a value is expected");
+}
+
+static void skip_value(JsonLines *lines, int depth) {
+    int c = skip_blanks(lines);
+    if (c == '"') {
+        skip_string(lines);
+        return;
+    }
+    if (c != '{' && c != '[') {
+        skip_scalar(lines);
+        return;
+    }
+    if (depth == DEEPEST) refuse(lines, "brackets are nested more than 64 deep");
+    int end = take(lines) == '{' ? '}' : ']';
+    if (skip_blanks(lines) == end) {
+        take(lines);
+        return;
+    }
+    for (;;) {
+        if (end == '}') {
+            if (skip_blanks(lines) != '"') refuse(lines, "a name in quotes is expected");
+            skip_string(lines);
+            expect(lines, ':', "a colon is expected behind a name");
+        }
+        skip_value(lines, depth + 1);
+        c = skip_blanks(lines);
+        if (c != ',' && c != end) refuse(lines, "a comma or a closing bracket is expected behind a value");
+        take(lines);
+        if (c == end) return;
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Objects
+
+/* What follows the text in its object. */
+static void finish_object(JsonLines *lines) {
+    for (;;) {
+        int c = skip_blanks(lines);
+        if (c != ',' && c != '}') refuse(lines, "a comma or a closing bracket is expected behind a value");
+        take(lines);
+        if (c == '}') break;
+        if (take_name(lines)) refuse(lines, "the object has the text's field twice");
+        skip_value(lines, 1);
+    }
+    lines->in_object = false;
+}
+
+_Noreturn static void refuse_field(const JsonLines *lines, const char *before, const char *behind) {
+    char problem[NAME_BYTES + 100];
+    snprintf(problem, sizeof problem, "%s \"%.200s\"%s; name another with --field", before, lines->field, behind);
+    refuse(lines, problem);
+}
+
+static void skip_mark(JsonLines *lines) {
+    size_t there;
+    const unsigned char *at = byte_stream_peek(lines->stream, 3, &there);
+    if (there == 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) byte_stream_take(lines->stream, 3);
+}
+
+bool json_lines_next(JsonLines *lines, uint64_t *start, uint64_t *checksum) {
+    if (byte_stream_offset(lines->stream) == 0) {
+        lines->line = 1;
+        skip_mark(lines);
+    }
+    if (lines->in_object) finish_object(lines);
+    int c = skip_blanks(lines);
+    if (c < 0) return false;
+    *start = byte_stream_offset(lines->stream);
+    *checksum = byte_stream_checksum(lines->stream);
+    if (c != '{') refuse(lines, "an object is expected, which begins with {");
+    take(lines);
+    if (skip_blanks(lines) == '}') refuse_field(lines, "the object has no field", "");
+    while (!take_name(lines)) {
+        skip_value(lines, 1);
+        c = skip_blanks(lines);
+        if (c == '}') refuse_field(lines, "the object has no field", "");
+        if (c != ',') refuse(lines, "a comma or a closing bracket is expected behind a value");
+        take(lines);
+    }
+    if (skip_blanks(lines) != '"') refuse_field(lines, "field", " is no string");
+    take(lines);
+    lines->in_object = true;
+    return true;
+}
+
+size_t json_lines_text(JsonLines *lines, unsigned char *out, size_t room) { return take_content(lines, out, room); }
