@@ -258,11 +258,14 @@ static void train(Trainer *t) {
         if (t->at.step == 0 && t->examples) score(t);
         last = update(t, square_sums);
         if (t->log) log_update(t->log, &last);
-        if (t->plan.val_sequences > 0 && due(s->val_every, t->at.step, steps))
+        bool best = false;
+        if (t->plan.val_sequences > 0 && due(s->val_every, t->at.step, steps)) {
             validation = validate(t);
+            best = trainer_is_best(t, validation.loss);
+        }
         if (t->examples && due(s->val_every, t->at.step, steps)) score(t);
         if (s->sample_tokens > 0 && due(s->sample_every, t->at.step, steps)) log_generated_text(t);
-        if (due(s->save_every, t->at.step, steps)) trainer_save(t);
+        if (best || due(s->save_every, t->at.step, steps)) trainer_save(t);
     }
     free(square_sums);
     if (t->at.step < steps) trainer_save(t);
@@ -274,6 +277,9 @@ static void train(Trainer *t) {
     if (validation.tokens)
         log_say(t->log, "validation loss %.4f nats per token over %llu tokens", validation.loss,
                 (unsigned long long)validation.tokens);
+    if (s->keep_best && t->at.best_step > 0)
+        log_say(t->log, "best: step %lld, validation loss %.4f; %s/best names its checkpoint",
+                (long long)t->at.best_step, t->at.best_loss, t->out);
 }
 
 /* Builds the model and trains it. Returns the exit code. */
@@ -294,8 +300,10 @@ static int run(Trainer *t, const Dataset *data) {
     bool done = t->at.step == t->plan.steps;
     if (t->log) {
         if (!done) log_say(t->log, "stopped on request; to go on: --resume auto --out %s", t->out);
-        log_say(t->log, "log.txt, metrics.jsonl and checkpoints are in %s; updates took %.1f s", t->out,
-                t->at.seconds);
+        bool saved = t->saved >= 0;
+        log_say(t->log, "%s are in %s; updates took %.1f s%s",
+                saved ? "log.txt, metrics.jsonl and checkpoints" : "log.txt and metrics.jsonl", t->out,
+                t->at.seconds, saved ? "" : "; no checkpoint was saved (--save-every 0)");
         log_close(t->log, done ? "done" : "stopped", t->at.step);
     }
     reduction_close();

@@ -90,7 +90,7 @@ void read_stats(double *host, const RowStat *device, size_t count);
 // Embedding (GPT-2, Radford et al. 2019, section 2.3: learned positions, added)
 
 /* out[b,t] = wte[ids[b,t]] + wpe[first + t].
- * out (B,T,C), ids (B,T), wte (Vp,C), wpe (seq_len,C); first + T <= seq_len. */
+ * out (B,T,C), ids (B,T), wte (Vp,C), wpe (positions,C); first + T <= positions. */
 void embedding_forward(Act *out, const Id *ids, const Param *wte, const Param *wpe, int B, int T,
                        int C, int first);
 

@@ -260,10 +260,10 @@ TEST(keep, "the newest K stay; what this program did not write stays, too") {
     char out[256];
     strcpy(out, new_out("keep"));
     for (int step = 1; step <= 5; step++) save(out, step);
-    checkpoints_keep(out, 0);
+    checkpoints_keep(out, 0, 0);
     CHECK(access(in_folder("keep/step_00000001"), F_OK) == 0, "0 keeps all");
     store(in_folder("keep/step_00000002/notes.txt"), (unsigned char *)"mine", 4);
-    checkpoints_keep(out, 2);
+    checkpoints_keep(out, 2, 0);
     CHECK(access(in_folder("keep/step_00000001"), F_OK) != 0);
     CHECK(access(in_folder("keep/step_00000002/notes.txt"), F_OK) == 0);
     CHECK(is_good(in_folder("keep/step_00000002")), "not half removed");
@@ -346,7 +346,7 @@ static int save_with_fault(const char *out, long at, FaultKind kind) {
         dup2(open("/dev/null", O_WRONLY), 2);
         faults_arm(at, kind);
         save(out, 2);
-        checkpoints_keep(out, 1);
+        checkpoints_keep(out, 1, 0);
         _exit(faults_calls < at ? 0 : MASKED);
     }
     int status;

@@ -76,7 +76,10 @@ TEST(world_of_one, "one process: sums are the values themselves, and no MPI is n
     world_close();
 }
 
-TEST(torchrun, "ranks that cannot find each other are refused, by rank 0 alone") {
+TEST(torchrun, "ranks that cannot find each other are refused, each with one line") {
+    setenv("RANK", "1", 1), setenv("WORLD_SIZE", "4", 1);
+    CHECK_FATAL(EXIT_USAGE, "rank 1: torchrun started 4 ranks, but this program finds its ranks over MPI only",
+                world_open(NULL, NULL));
     setenv("RANK", "0", 1), setenv("WORLD_SIZE", "2", 1);
     CHECK_FATAL(EXIT_USAGE,
                 "torchrun started 2 ranks, but this program finds its ranks over MPI only",
@@ -86,7 +89,7 @@ TEST(torchrun, "ranks that cannot find each other are refused, by rank 0 alone")
 
 #ifndef USE_MPI
 TEST(without_mpi,
-     "a build without MPI refuses to be several ranks: rank 0 says so, the others end quietly") {
+     "a build without MPI refuses to be several ranks: each says so") {
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1), setenv("OMPI_COMM_WORLD_RANK", "0", 1);
     CHECK_FATAL(EXIT_USAGE, "Open MPI started 2 ranks, but this program was built without MPI",
                 world_open(NULL, NULL));

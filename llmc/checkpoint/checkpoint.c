@@ -120,7 +120,7 @@ void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *st
     file = begin_file(&files, optimizer_file);
     write_optimizer(file, model);
     end_file(&files, file);
-    if (tokenizer) write_tokenizer(&files, tokenizer, model->config.seq_len);
+    if (tokenizer) write_tokenizer(&files, tokenizer, config_positions(&model->config));
     file = output_open(files.output, state_file);
     trainer_state_write(file, state, settings, files.sums, files.count);
     output_close(file);

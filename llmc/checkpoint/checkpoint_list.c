@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char prefix[] = "step_";
 enum { PREFIX = sizeof prefix - 1, LEAST_DIGITS = 8, MOST_DIGITS = 18 };
@@ -101,10 +103,18 @@ char *checkpoints_newest_good(const char *out) {
     return good;
 }
 
+bool checkpoints_is_bare_run(const char *path) {
+    return path_exists_in(path, "metrics.jsonl") && path_exists_in(path, "log.txt") && !checkpoints_any(path);
+}
+
 char *checkpoints_resolve(const char *path) {
     char problem[CHECKPOINT_PROBLEM], *found = checkpoints_newest_good(path);
-    if (!found && checkpoints_any(path)) fatal(EXIT_INPUT, "%s has checkpoints, but none is good", path);
     if (found) return found;
+    if (checkpoints_is_bare_run(path))
+        fatal(EXIT_INPUT, "%s: the directory of a run that has no checkpoint yet; wait for its first (--save-every)",
+              path);
+    if (checkpoints_any(path))
+        fatal(EXIT_INPUT, "%s: the directory of a run, which has checkpoints, but none is good", path);
     found = memory_string(path);
     for (size_t n = strlen(found); n > 1 && found[n - 1] == '/'; n--) found[n - 1] = '\0';
     if (checkpoint_is_one(found) && !checkpoint_verify(found, problem))
@@ -140,6 +150,35 @@ void checkpoints_set_aside(const char *out, int64_t step) {
 }
 
 // ---------------------------------------------------------------------------------------------
+// The best
+
+static bool is_link(const char *path) {
+    struct stat status;
+    return lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
+}
+
+/* The link is made under a name of its own and renamed, so that at every moment there is one. */
+void checkpoints_mark_best(const char *out, int64_t step) {
+    char *link = path_join(out, "best"), *made = path_join(out, ".best.tmp");
+    char *checkpoint = checkpoints_path(out, step);
+    const char *target = strrchr(checkpoint, '/') + 1; // beside the link: the run may be moved
+    int failure = 0;
+    if (path_exists(link) && !is_link(link)) {
+        warning("%s is no link; it is left alone, so that nothing names the best checkpoint, %s", link, checkpoint);
+    } else if (step > 0 && path_exists(checkpoint)) {
+        unlink(made); // of a process that was killed
+        failure = symlink(target, made) != 0 || rename(made, link) != 0 ? errno : 0;
+    } else if (unlink(link) != 0 && errno != ENOENT) {
+        failure = errno;
+    }
+    if (failure)
+        warning("%s cannot be made a link to %s, the best checkpoint: %s", link, target, strerror(failure));
+    free(checkpoint);
+    free(made);
+    free(link);
+}
+
+// ---------------------------------------------------------------------------------------------
 // Removing
 
 /* Whether a checkpoint holds nothing but what this program writes. */
@@ -164,11 +203,11 @@ static void remove_checkpoint(const char *path) {
     if (failure) warning("%s cannot be removed: %s", path, strerror(failure));
 }
 
-void checkpoints_keep(const char *out, int64_t keep) {
+void checkpoints_keep(const char *out, int64_t keep, int64_t best) {
     int count;
     int64_t *steps = keep > 0 ? list(out, &count) : NULL;
     for (int i = 0; steps && i < count; i++) {
-        char *path = i < keep ? NULL : checkpoints_path(out, steps[i]);
+        char *path = i < keep || steps[i] == best ? NULL : checkpoints_path(out, steps[i]);
         if (path) remove_checkpoint(path);
         free(path);
     }
@@ -178,6 +217,9 @@ void checkpoints_keep(const char *out, int64_t keep) {
 void checkpoints_remove(const char *out) {
     int count;
     int64_t *steps = list(out, &count);
+    char *link = path_join(out, "best");
+    if (is_link(link)) checkpoints_mark_best(out, 0);
+    free(link);
     for (int i = 0; i < count; i++) {
         char *path = checkpoints_path(out, steps[i]);
         remove_checkpoint(path);

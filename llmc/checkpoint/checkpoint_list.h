@@ -19,20 +19,27 @@ char *checkpoints_newest_good(const char *out);
 /* Paths of all checkpoints of OUT, the oldest first; free() releases each and the list. */
 char **checkpoints_all(const char *out, int *count);
 
+/* Whether a directory is that of a run which has no checkpoint yet: its logs are there. */
+bool checkpoints_is_bare_run(const char *path);
+
 /* Where to find a model: the newest good checkpoint when `path` is the directory of a run, else itself. Promise:
  * wherever there are checksums, they were compared: a checkpoint named by its own path is verified, too, and
- * fatal (EXIT_INPUT) when it is damaged. free() releases the path. */
+ * fatal (EXIT_INPUT) when it is damaged, or a run has none that is good. free() releases the path. */
 char *checkpoints_resolve(const char *path);
 
 /* The run goes on from `step`: checkpoints beyond it, be they damaged or of another future, are renamed
  * to NAME.aside, with a warning. What interrupted saves left is removed. */
 void checkpoints_set_aside(const char *out, int64_t step);
 
-/* After a checkpoint was saved: removes all but the newest `keep` (0: keeps all). A checkpoint with a
- * file that this program does not write is left alone. */
-void checkpoints_keep(const char *out, int64_t keep);
+/* Makes OUT/best, a link, lead to the checkpoint of `step`; where there is none such, removes the link. A file of
+ * that name that is no link is left alone, with a warning. */
+void checkpoints_mark_best(const char *out, int64_t step);
 
-/* --overwrite: removes all checkpoints of OUT, likewise. */
+/* After a checkpoint was saved: removes all but the newest `keep` (0: keeps all) and the one of step `best` (0: none).
+ * A checkpoint with a file that this program does not write is left alone. */
+void checkpoints_keep(const char *out, int64_t keep, int64_t best);
+
+/* --overwrite: removes all checkpoints of OUT, likewise, and OUT/best. */
 void checkpoints_remove(const char *out);
 
 #endif

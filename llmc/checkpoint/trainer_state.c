@@ -58,6 +58,12 @@ static void put_counters(JsonWriter *json, const TrainerState *s) {
     json_put_unsigned(json, "position", s->sequences_served);
     json_put_unsigned(json, "tokens", s->tokens);
     json_put_real(json, "seconds", s->seconds);
+    if (s->best_step > 0) {
+        json_open(json, "best", '{');
+        json_put_integer(json, "step", s->best_step);
+        json_put_real(json, "loss", s->best_loss);
+        json_close(json, '}');
+    }
     json_put_integer(json, "schedule_end", s->schedule_end);
     json_open(json, "log", '{');
     json_put_integer(json, "log.txt", s->log.text);
@@ -161,7 +167,15 @@ bool trainer_state_counters(const Json *root, TrainerState *state, char *problem
         return false;
     }
     state->seconds = seconds->number;
-    return true;
+    const Json *best = json_member(root, "best"), *loss = json_member(best, "loss");
+    state->best_step = 0;
+    if (!best) return true;
+    if (!loss || loss->kind != JSON_NUMBER) {
+        snprintf(problem, STATE_PROBLEM, "\"best\" has no loss");
+        return false;
+    }
+    state->best_loss = loss->number;
+    return count_of(best, "step", &state->best_step, problem);
 }
 
 bool trainer_state_sum(const Json *root, const char *name, FileChecksum *sum) {

@@ -7,6 +7,7 @@
  *    "position": 8000,   sequences served: the whole state of the data order
  *    "tokens": 512000, "seconds": 61.2,      targets trained on and time in updates, of all parts of the run
  *    "log": {"log.txt": 9012, "metrics.jsonl": 70011},           bytes of the logs up to here
+ *    "best": {"step": 250, "loss": 1.5},       lowest validation loss so far, with --keep-best; else absent
  *    "schedule_end": 1000,                     step at which the learning rate is at its minimum
  *    "data": "16 hex digits",                  stream_identity of the training data
  *    "settings": {every option by its name; null: not set; lists as arrays},
@@ -27,6 +28,8 @@ typedef struct {
     int64_t step, updates, skipped;
     uint64_t sequences_served, tokens;
     double seconds;
+    int64_t best_step; // of the lowest validation loss so far; 0: there is none
+    double best_loss;
     int64_t schedule_end;
     LogOffsets log;
     uint64_t data;

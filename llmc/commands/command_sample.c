@@ -54,7 +54,7 @@ static const Option rows[] = {
      {0, 1, false, false, false, NULL},
      "1",
      "1",
-     "among the likeliest tokens that together have this probability"},
+     "among the likeliest tokens that together have this probability; 0: the likeliest"},
     {"seed", "N", "Choice", OPTION_SEED, FIELD(seed), NO_RANGE, "42", "42", "of the choices"},
     {"threads", "N", "Choice", OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL,
      "CPU threads, instead of all cores; does not change the result"},
@@ -146,7 +146,7 @@ static void sample(GPT2 *model, const SampleOptions *o, const Tokenizer *tokeniz
     const int32_t *ids = prompt.count > 0 ? prompt.ids : &start; // an empty prompt is not shown
     int n = prompt.count > 0 ? (int)prompt.count : 1;
     for (int64_t i = 0; i < o->count; i++) {
-        Sampling sampling = {.temperature = o->temperature,
+        Sampling sampling = {.temperature = o->top_p == 0 ? 0 : o->temperature, // only the likeliest
                              .top_k = (int)o->top_k,
                              .top_p = o->top_p,
                              .stop = !o->slide,

@@ -1,6 +1,6 @@
 /* command_verify.c: `train_gpt2 verify PATH...`: what a path is, and whether it is whole: a checkpoint (all
- * sums), a run (each of its checkpoints), a model's weights, or data. The first that is not ends the
- * program with exit code 3. */
+ * sums), a run (each of its checkpoints), a model's weights, or data. Every path is looked at; where one is
+ * not whole, the exit code is 3. */
 #include "../base/error.h"
 #include "../checkpoint/checkpoint.h"
 #include "../checkpoint/checkpoint_list.h"
@@ -11,9 +11,12 @@
 #include "../weights/weights.h"
 #include "commands.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 typedef struct {
     int64_t vocab; // 0: any
@@ -103,6 +106,8 @@ static bool is_safetensors(const char *path) {
 static void verify(const char *path, int64_t vocab) {
     if (checkpoint_is_one(path))
         verify_checkpoint(path);
+    else if (checkpoints_is_bare_run(path))
+        printf("%s: the directory of a run that has no checkpoint yet\n", path);
     else if (checkpoints_any(path))
         verify_run(path);
     else if (path_exists_in(path, "config.json") || path_exists_in(path, "model.safetensors"))
@@ -113,13 +118,31 @@ static void verify(const char *path, int64_t vocab) {
         verify_data(path, vocab);
 }
 
+/* Verifies in a process of its own, since what is wrong ends it. Returns its exit code. */
+static int verify_apart(const char *path, int64_t vocab) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child < 0) fatal(EXIT_RUNTIME, "no process to verify %s: %s", path, strerror(errno));
+    if (child == 0) {
+        verify(path, vocab);
+        exit(EXIT_DONE);
+    }
+    int status;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_RUNTIME;
+}
+
 int command_verify(int argc, char **argv) {
     VerifyOptions options = {0};
     OptionValues values = {.table = &table, .fields = &options};
     option_parse(&values, argc, argv);
-    if (values.operands.count == 0)
-        fatal(EXIT_USAGE, "verify needs the names of files or directories");
-    for (int i = 0; i < values.operands.count; i++) verify(values.operands.items[i], options.vocab);
+    int count = values.operands.count, code = EXIT_DONE;
+    if (count == 0) fatal(EXIT_USAGE, "verify needs the names of files or directories");
+    if (count == 1) verify(values.operands.items[0], options.vocab);
+    for (int i = 0; count > 1 && i < count; i++) {
+        int failure = verify_apart(values.operands.items[i], options.vocab);
+        if (code == EXIT_DONE) code = failure;
+    }
     free(values.operands.items);
-    return EXIT_DONE;
+    return code;
 }

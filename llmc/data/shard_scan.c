@@ -39,6 +39,13 @@ static uint32_t largest_of(const Shard *shard, const unsigned char *data, size_t
         for (size_t i = 0; i + 4 <= bytes; i += 4)
             largest = load_u32(data + i) > largest ? load_u32(data + i) : largest;
         break;
+    case TOKEN_I64:
+        for (size_t i = 0; i + 8 <= bytes; i += 8) {
+            uint64_t id = load_u64(data + i);
+            uint32_t capped = id < UINT32_MAX ? (uint32_t)id : UINT32_MAX;
+            largest = capped > largest ? capped : largest;
+        }
+        break;
     }
     return largest;
 }

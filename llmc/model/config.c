@@ -115,7 +115,9 @@ TensorTable tensor_table_new(const Config *config) {
 
     // wte stands once: the classifier uses the same matrix, so it is in one decay group, once.
     name_tensor(append(&table, INIT_NORMAL, V, C, config_padded_vocab(config)), "wte.weight");
-    name_tensor(append(&table, INIT_NORMAL, config->seq_len, C, config->seq_len), "wpe.weight");
+    size_t positions = (size_t)config_positions(config);
+    Tensor *wpe = append(&table, INIT_NORMAL, positions, C, positions);
+    name_tensor(wpe, "wpe.weight");
     for (int l = 0; l < config->layers; l++) append_block(&table, C, l);
     name_tensor(append(&table, INIT_ONE, C, 0, C), "ln_f.weight");
     name_tensor(append(&table, INIT_ZERO, C, 0, C), "ln_f.bias");
@@ -124,6 +126,7 @@ TensorTable tensor_table_new(const Config *config) {
         const Tensor *t = &table.tensors[i];
         table.spans[i] = (Span){.offset = t->offset, .count = t->count, .decayed = t->decayed};
     }
+    table.spans[wpe - table.tensors].count = (size_t)config->seq_len * C; // no other position is trained, or decays
     return table;
 }
 

@@ -9,8 +9,9 @@ typedef struct {
     int layers;   // L
     int heads;    // NH, divides channels
     int channels; // C
-    int seq_len;  // T, tokens a row: how many positions have an embedding
+    int seq_len;  // T, tokens a sequence
     int vocab;    // V
+    int positions; // that have an embedding, where these are more than T: those beyond it are kept as they are; else 0
 } Config;
 
 /* The shape called `name` (tiny, gpt2, gpt2-medium, gpt2-large, gpt2-xl) with V and T of its own;
@@ -19,6 +20,11 @@ bool config_named(const char *name, Config *config);
 
 /* NULL when the shape can be built, else why not, in words that name the option to change. */
 const char *config_problem(const Config *config);
+
+/* How many positions have an embedding: the rows of wpe. */
+static inline int config_positions(const Config *config) {
+    return config->positions > config->seq_len ? config->positions : config->seq_len;
+}
 
 /* V rounded up to a multiple of 128. Rows V.. of wte are 0 and stay 0: never trained, sampled, saved. */
 int config_padded_vocab(const Config *config);

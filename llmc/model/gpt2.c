@@ -308,7 +308,7 @@ void gpt2_backward(GPT2 *m, RowStat *losses, const Id *ids, const Id *targets, i
         report_bucket(m, l, ready, context);
     }
     // residual[0] = wte[ids] + wpe. wte's gradient is complete only now: the classifier wrote the other part.
-    embedding_backward(m->wte.g, m->wpe.g, m->dresidual, ids, B, T, C, c->seq_len, accumulate);
+    embedding_backward(m->wte.g, m->wpe.g, m->dresidual, ids, B, T, C, config_positions(c), accumulate);
     report_bucket(m, -1, ready, context);
 }
 

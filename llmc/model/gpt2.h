@@ -19,7 +19,7 @@ typedef struct {
     Grad *grads;
     OptimizerState *master; // NULL where params are their own master weights (CPU)
     OptimizerState *m, *v;
-    Weight wte, wpe; // (Vp, C), (seq_len, C)
+    Weight wte, wpe; // (Vp, C), (config_positions, C)
     BlockWeights *blocks; // (L)
     Weight lnfw, lnfb; // (C)
 

@@ -19,12 +19,10 @@ World world_open(int *argc, char ***argv) {
     world.rank = launcher.rank; // for messages, until MPI has its say
     error_set_rank(launcher.rank, launcher.size);
     if (!launcher.speaks_mpi || !world_join(&world, argc, argv)) {
-        if (launcher.rank > 0) exit(EXIT_USAGE); // rank 0 says why, once for all
-        fatal(EXIT_USAGE, "%s started %d ranks, but this program %s; %s", launcher.name,
-              launcher.size,
+        fatal(EXIT_USAGE, "%s started %d ranks, but this program %s; %s", launcher.name, launcher.size,
               launcher.speaks_mpi ? "was built without MPI" : "finds its ranks over MPI only",
               launcher.speaks_mpi ? "install Open MPI and run make again, or start one process"
-                                  : "start it with mpirun");
+                                  : "start it with mpirun, or without RANK and WORLD_SIZE in the environment");
     }
     if (world.size != launcher.size)
         fatal(EXIT_USAGE,

@@ -71,6 +71,13 @@ double options_hang_timeout(int argc, char **argv) {
     return seconds;
 }
 
+void settings_set_family(Settings *settings, bool gpt2) {
+    OptionValues values = {.table = &train_options, .fields = settings, .given = settings->given};
+    option_fill_in(&values, gpt2);
+    derive(settings);
+    check_together(settings);
+}
+
 void settings_free(Settings *settings) {
     free(settings->data.items);
     free(settings->val.items);

@@ -60,6 +60,7 @@ typedef struct {
     const char *resume;       // "never", "auto", "must" or a checkpoint
     bool force;               // resume although settings make it another run
     int64_t save_every, keep; // steps; checkpoints, 0: all
+    bool keep_best;           // the checkpoint with the lowest validation loss stays, too
     int64_t val_every, sample_every, sample_tokens, log_every; // 0: off
     int64_t val_tokens; // validation targets, rounded up to whole sequences; 0: all
     const char *hellaswag;      // NULL: none
@@ -82,6 +83,10 @@ Settings options_parse(int argc, char **argv);
 /* The value of --hang-timeout before anything else is known: how long start-up may hang. The default
  * where the option is not given, or not well: options_parse will say so. */
 double options_hang_timeout(int argc, char **argv);
+
+/* The defaults of the other family for all options that the user did not give: for weights, whose vocabulary says
+ * what they are, whatever their directory is called. */
+void settings_set_family(Settings *settings, bool gpt2);
 
 /* Releases what the settings' lists take. */
 void settings_free(Settings *settings);

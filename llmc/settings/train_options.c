@@ -89,7 +89,8 @@ const Option option_table[] = {
     {"resume", "WHAT", "Output", OPTION_STRING, FIELD(resume), NO_RANGE, "never", "never",
      "go on from the newest good checkpoint in --out if there is one (auto), or fail without one "
      "(must), or "
-     "from this checkpoint (a directory); never: start anew. Options not given are those of the "
+     "from this checkpoint or the newest of this run (a directory); never: start anew. Options not "
+     "given are those of the "
      "checkpoint"},
     {"force", NULL, "Output", OPTION_SWITCH, FIELD(force), NO_RANGE, "false", "false",
      "resume even with data or options that make it another run"},
@@ -97,6 +98,9 @@ const Option option_table[] = {
      "steps between checkpoints, and one at the end; 0: off"},
     {"keep", "K", "Output", OPTION_INTEGER, FIELD(keep), COUNT_OR_0, "2", "2",
      "keep only the newest K checkpoints; 0: all"},
+    {"keep-best", NULL, "Output", OPTION_SWITCH, FIELD(keep_best), NO_RANGE, "false", "false",
+     "also save a checkpoint whenever the validation loss is the lowest so far, and keep it; OUT/best "
+     "names it"},
     {"val-every", "N", "Output", OPTION_INTEGER, FIELD(val_every), INTERVAL, "250", "250",
      "steps between validations; 0: off"},
     {"val-tokens", "N", "Output", OPTION_INTEGER, FIELD(val_tokens), INTERVAL, "0", "10485760",

@@ -2,7 +2,6 @@
 #include "dataset.h"
 
 #include "../base/error.h"
-#include "../base/memory.h"
 #include "../data/builtin_text.h"
 #include "../data/encoded_text.h"
 #include "choose_tokenizer.h"
@@ -154,7 +153,7 @@ void dataset_close(Dataset *data) {
     *data = (Dataset){0};
 }
 
-enum { GPT2_VOCAB = 50257, HEAD = 1 << 16, ENOUGH = 1 << 10 };
+enum { GPT2_VOCAB = 50257, ENOUGH = 1 << 10 };
 
 int dataset_vocab(const Dataset *data) {
     if (data->tokenizer) return tokenizer_vocab(data->tokenizer);
@@ -162,18 +161,12 @@ int dataset_vocab(const Dataset *data) {
 }
 
 void dataset_hint_vocab(const Dataset *data) {
-    uint64_t length = stream_length(data->train);
-    size_t count = length < HEAD ? (size_t)length : HEAD;
-    if (data->is_text || dataset_vocab(data) != GPT2_VOCAB || count < ENOUGH) return;
-    int32_t *ids = memory_new(count, sizeof *ids, "tokens"), largest = 0;
-    stream_read(data->train, 0, count, ids);
-    for (size_t i = 0; i < count; i++)
-        if (ids[i] > largest) largest = ids[i];
-    free(ids);
+    if (data->is_text || dataset_vocab(data) != GPT2_VOCAB || stream_length(data->train) < ENOUGH) return;
+    uint32_t largest = stream_largest(data->train);
     if (largest < GPT2_VOCAB / 4)
-        warning("%s: the largest id of its first %zu tokens is %d, far below GPT-2's vocabulary of %d, which the "
-                "model gets; for other tokens, such as characters, give --vocab %d",
-                stream_name(data->train), count, largest, GPT2_VOCAB, largest + 1);
+        warning("%s: the largest id is %u, far below GPT-2's vocabulary of %d, which the model gets; for other tokens, "
+                "such as characters, give --vocab %u",
+                stream_name(data->train), largest, GPT2_VOCAB, largest + 1);
 }
 
 uint64_t dataset_tokens(const Dataset *data) {

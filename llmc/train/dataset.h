@@ -42,7 +42,7 @@ Dataset dataset_open_held_out(const Settings *settings, const char *weights, int
  * data says; 0 where there is neither. */
 int dataset_vocab(const Dataset *data);
 
-/* Warns where a model gets GPT-2's vocabulary, unasked, for tokens whose first ids are all far below it. */
+/* Warns where a model gets GPT-2's vocabulary, unasked, for tokens that are all far below it. */
 void dataset_hint_vocab(const Dataset *data);
 
 /* Tokens for training and validation. */

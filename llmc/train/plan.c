@@ -37,7 +37,7 @@ static void check_stored(const char *option, int64_t given, int stored) {
               stored);
 }
 
-/* The shape of weights that exist. Only their sequences can be made shorter: then positions are dropped. */
+/* The shape of weights that exist. Only their sequences can be made shorter: the other positions are kept. */
 static Config stored_shape(const Settings *s, const Config *stored) {
     check_stored("layers", s->layers, stored->layers);
     check_stored("heads", s->heads, stored->heads);
@@ -46,6 +46,7 @@ static Config stored_shape(const Settings *s, const Config *stored) {
     if (s->seq_len > stored->seq_len) check_stored("seq-len", s->seq_len, stored->seq_len);
     Config config = *stored;
     config.seq_len = given_or(s->seq_len, stored->seq_len);
+    config.positions = stored->seq_len;
     return config;
 }
 
@@ -120,6 +121,9 @@ Plan plan_make(const Settings *s, const Config *config, const World *world, cons
                              .weight_decay = s->weight_decay,
                              .clip = s->clip};
     plan.val_sequences = val_sequences(s, val);
+    if (s->keep_best && plan.val_sequences == 0)
+        fatal(EXIT_USAGE, "--keep-best needs a validation loss, but this run has none; give --val, --val-fraction or "
+                          "--val-every, or leave --keep-best out");
     return plan;
 }
 

@@ -3,8 +3,10 @@
 
 #include "../base/error.h"
 #include "../base/memory.h"
+#include "../base/number.h"
 #include "../checkpoint/checkpoint.h"
 #include "../checkpoint/checkpoint_list.h"
+#include "../files/path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,13 +48,34 @@ static bool is_same_directory(const char *a, const char *b) {
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Rank 0: the checkpoint that --resume names. It is locked if the run goes on in its own directory. */
+/* Ends the program where --resume names nothing that there is. */
+static void refuse_unknown(const char *resume) {
+    if (checkpoints_is_bare_run(resume))
+        fatal(EXIT_INPUT, "--resume %s: this run has no checkpoint yet; --out %s --resume auto starts it anew", resume,
+              resume);
+    if (!path_exists(resume)) // a path, or a word such as true
+        fatal(strchr(resume, '/') ? EXIT_INPUT : EXIT_USAGE,
+              "--resume %s: no good checkpoint: no such file; it takes auto, must, never, a checkpoint or the "
+              "directory of a run; auto goes on from the newest in --out",
+              resume);
+}
+
+/* Rank 0: the checkpoint that --resume names, or the newest good one of the run that it names. The run is locked
+ * if it goes on in its own directory. */
 static char *find_named(const Settings *s, Lock **lock) {
-    char problem[CHECKPOINT_PROBLEM], *path = without_slashes(s->resume), *parent = parent_of(path);
-    if (!s->out || is_same_directory(s->out, parent)) *lock = run_directory_lock(parent, false);
-    if (!checkpoint_verify(path, problem))
+    char problem[CHECKPOINT_PROBLEM], *path = without_slashes(s->resume);
+    bool is_run = checkpoints_any(path);
+    char *directory = is_run ? memory_string(path) : parent_of(path);
+    refuse_unknown(path);
+    if (!s->out || is_same_directory(s->out, directory)) *lock = run_directory_lock(directory, false);
+    if (is_run) {
+        free(path);
+        path = checkpoints_newest_good(directory);
+        if (!path) fatal(EXIT_INPUT, "--resume %s: none of this run's checkpoints is good", s->resume);
+    } else if (!checkpoint_verify(path, problem)) {
         fatal(EXIT_INPUT, "--resume %s: no good checkpoint: %s", s->resume, problem);
-    free(parent);
+    }
+    free(directory);
     return path;
 }
 
@@ -153,6 +176,8 @@ static void compare(void *context, const char *name, const char *value, bool quo
     (void)quoted;
     if (!given) return;
     const char *before = recorded((void *)c->resume->state, name, 0);
+    if (strcmp(name, "batch") == 0 && c->resume->warns && before && value && strcmp(before, value) != 0)
+        warning("--batch is %s from here on, and was %s: the same updates, but no longer the same bits", value, before);
     for (size_t i = 0; i < sizeof same_run / sizeof same_run[0]; i++)
         if (strcmp(same_run[i], name) == 0 && strcmp(before ? before : "", value ? value : "") != 0)
             differ(c, name, value ? value : "not set", before ? before : "its default");
@@ -163,6 +188,9 @@ void resume_check(const Resume *resume, const Settings *settings, const RunFacts
     if (!resume->path) return;
     Comparison c = {resume, settings};
     settings_each(settings, compare, &c);
+    int64_t given; // shorter sequences than the model has positions
+    const char *text_given = recorded((void *)resume->state, "seq-len", 0);
+    if (text_given && number_read_i64(text_given, &given) == NUMBER_OK) seq_len = (int)given;
     if (now->seq_len != seq_len) {
         char text[2][16];
         snprintf(text[0], sizeof text[0], "%d", now->seq_len);

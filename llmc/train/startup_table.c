@@ -38,6 +38,9 @@ static void print_model(const Plan *plan) {
            c->layers, c->heads, c->channels, c->seq_len, grouped((uint64_t)c->vocab),
            grouped((uint64_t)config_padded_vocab(c)));
     printf("           %s parameters\n", grouped(table.parameters));
+    if (config_positions(c) > c->seq_len)
+        printf("           %s positions have an embedding; those from %d on stay as they are\n",
+               grouped((uint64_t)config_positions(c)), c->seq_len);
     printf("           num decayed parameter tensors: %d, with %s parameters\n", decayed.tensors,
            grouped(decayed.parameters));
     printf("           num non-decayed parameter tensors: %d, with %s parameters\n", others.tensors,
@@ -116,20 +119,24 @@ static void print_setting(void *context, const char *name, const char *value, bo
     *column += width + 1;
 }
 
-/* The learning rate at the steps where the schedule turns, half-way, and after the end. */
+/* The learning rate at those steps of the run where the schedule turns, half-way, and at the last. */
 static void print_rates(const Plan *plan) {
     const Schedule *schedule = &plan->schedule;
     const int64_t steps[] = {0, schedule->warmup - 1, schedule->warmup,
-                             (schedule->warmup + schedule->end) / 2, plan->steps - 1, schedule->end};
+                             (schedule->warmup + schedule->end) / 2, plan->steps - 1};
     int64_t last = -1;
     const char *comma = "rates      ";
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        if (steps[i] <= last) continue;
+        if (steps[i] <= last || steps[i] >= plan->steps) continue;
         printf("%sstep %lld %.6g", comma, (wide)steps[i], schedule_rate(schedule, steps[i]));
         comma = ", ";
         last = steps[i];
     }
     printf("\n");
+    if (schedule->warmup >= plan->steps && schedule->warmup > 1)
+        printf("           the warm-up of %lld steps is longer than the run: --lr %.6g is never reached; give a "
+               "smaller --warmup\n",
+               (wide)schedule->warmup, schedule->max);
 }
 
 static void print_work(const Plan *plan) {

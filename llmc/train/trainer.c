@@ -7,11 +7,13 @@
 #include "../base/memory.h"
 #include "../checkpoint/checkpoint.h"
 #include "../checkpoint/checkpoint_list.h"
+#include "../files/path.h"
 #include "../files/temporary.h"
 #include "run_directory.h"
 #include "rank_consistency.h"
 #include "startup_table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +24,32 @@
 /* Weights that were trained before are tuned at nanoGPT's rate (config/finetune_shakespeare.py). */
 #define TUNING_RATE 3e-5
 
+enum { GPT2_VOCAB = 50257 };
+
 static bool is_course_model(const Trainer *t) {
     const char *model = t->settings.model;
     return !weights_path(model) && strncmp(model, "gpt2", 4) == 0;
+}
+
+/* A named shape goes before weights of the same name, which are then said. */
+static void warn_of_weights_beside(const char *model) {
+    bool weights = path_exists_in(model, "config.json") || checkpoints_any(model);
+    if (weights && !weights_path(model))
+        warning("--model %s is the shape of that name, with random weights; to start from the weights in the directory "
+                "%s write --model ./%s",
+                model, model, model);
+}
+
+/* Opens the weights to start from: the checkpoint's to resume, or those of --model. Options that were not given
+ * follow what these are. Returns their path, or NULL. */
+static const char *open_start(Trainer *t) {
+    Settings *s = &t->settings;
+    if (!t->resume.path) t->model_path = resume_find_model(s, &t->world);
+    const char *start = t->resume.path ? t->resume.path : t->model_path;
+    if (!start && t->world.rank == 0) warn_of_weights_beside(s->model);
+    if (start) t->start = weights_open(start);
+    if (t->model_path) settings_set_family(s, weights_config(t->start)->vocab >= GPT2_VOCAB);
+    return start;
 }
 
 /* Settings that a new run takes from what is there, and a resumed one from its checkpoint. */
@@ -56,10 +81,8 @@ static void open_examples(Trainer *t, const Config *config) {
 
 Dataset trainer_prepare(Trainer *t) {
     const Settings *s = &t->settings;
-    if (!t->resume.path) t->model_path = resume_find_model(s, &t->world);
-    const char *start = t->resume.path ? t->resume.path : t->model_path;
+    const char *start = open_start(t);
     complete_settings(t, start);
-    if (start) t->start = weights_open(start);
     Dataset data = dataset_open(s, start, t->start ? weights_config(t->start)->vocab : (int)s->vocab);
     rank_consistency_check(&t->world, s, &data);
     t->tokenizer = data.tokenizer;
@@ -75,6 +98,12 @@ Dataset trainer_prepare(Trainer *t) {
     return data;
 }
 
+/* Removes the checkpoints that need not be kept, and names the best. */
+static void keep_checkpoints(const char *out, const Settings *s, const TrainerState *at) {
+    if (s->keep_best) checkpoints_mark_best(out, at->best_step);
+    checkpoints_keep(out, s->keep, s->keep_best ? at->best_step : 0);
+}
+
 /* The run has its last checkpoint. Promise: ends are written: if it was killed, or the disk was full, between that
  * and the logs' last records, these are written now. */
 static void complete_logs(const Trainer *t) {
@@ -84,18 +113,24 @@ static void complete_logs(const Trainer *t) {
     if (log_is_ended(out, "done", t->plan.steps)) return;
     Log *log = log_resume(out, t->plan.steps, 0, 0, 0, resume->at.log);
     log_checkpoint(log, resume->at.step, resume->path);
-    checkpoints_keep(out, t->settings.keep);
+    keep_checkpoints(out, &t->settings, &resume->at);
     log_close(log, "done", t->plan.steps);
 }
 
 bool trainer_is_finished(const Trainer *t) {
     const Resume *resume = &t->resume;
     if (!resume->path) return false;
-    RunFacts facts = {t->plan.T, stream_identity(t->sequences.stream), t->plan.schedule.end};
+    bool finished = resume->at.step >= t->plan.steps;
+    RunFacts facts = {.seq_len = t->plan.T,
+                      .data = stream_identity(t->sequences.stream),
+                      .schedule_end = finished ? resume->at.schedule_end : t->plan.schedule.end};
     resume_check(resume, &t->settings, &facts, weights_config(t->start)->seq_len);
-    if (resume->at.step < t->plan.steps) return false;
+    if (!finished) return false;
     if (t->world.rank == 0 && resume->same_out && resume->at.step == t->plan.steps) complete_logs(t);
-    if (t->world.rank == 0)
+    if (t->world.rank == 0 && resume->at.step > t->plan.steps)
+        printf("%s: this run is at step %lld, beyond --steps %lld: nothing is left to do; a larger --steps goes on\n",
+               resume->path, (long long)resume->at.step, (long long)t->plan.steps);
+    else if (t->world.rank == 0)
         printf("%s: this run is finished, all %lld updates are done; --steps N goes on\n", resume->path,
                (long long)t->plan.steps);
     return true;
@@ -115,12 +150,25 @@ void trainer_open_directory(Trainer *t) {
     if (!t->resume.same_out && !replaces_run(t)) run_directory_refuse_used(t->out);
 }
 
+/* The run's directory as it was at the checkpoint to go on from. */
+static void set_back(const char *out, const Settings *s, const TrainerState *at) {
+    checkpoints_set_aside(out, at->step);
+    if (!s->keep_best) return;
+    checkpoints_mark_best(out, at->best_step);
+    char *best = checkpoints_path(out, at->best_step);
+    if (at->best_step > 0 && !path_exists(best))
+        warning("%s, the best checkpoint so far (validation loss %.4f), is gone; %s/best will name the next that is "
+                "better",
+                best, at->best_loss, out);
+    free(best);
+}
+
 void trainer_start_log(Trainer *t, const Dataset *data) {
     if (t->world.rank != 0) return;
     const Settings *s = &t->settings;
     const Resume *resume = &t->resume;
     if (resume->same_out)
-        checkpoints_set_aside(t->out, resume->at.step);
+        set_back(t->out, s, &resume->at);
     else if (replaces_run(t))
         run_directory_clear(t->out);
     startup_table_print(&t->plan, s, &t->world, data, &t->sequences);
@@ -137,7 +185,7 @@ void trainer_start_log(Trainer *t, const Dataset *data) {
                         "tokens (20 GB):\n    dev/data.sh fineweb-edu\n    mpirun -np 8 ./train_gpt2cu --model %s\n",
                 s->model);
     if (t->start && !resume->path)
-        log_say(t->log, "weights from %s (%s)", s->model, weights_format(t->start));
+        log_say(t->log, "weights from %s (%s)", t->model_path, weights_format(t->start));
     if (resume->path)
         log_say(t->log, "resumed from %s: %lld of %lld updates are done", resume->path,
                 (long long)resume->at.step, (long long)t->plan.steps);
@@ -147,7 +195,10 @@ void trainer_start_log(Trainer *t, const Dataset *data) {
 static void restore_checkpoint(Trainer *t) {
     checkpoint_load(t->resume.path, t->start, t->model);
     t->at = t->resume.at;
-    if (t->resume.same_out) t->saved = t->at.step;
+    if (t->resume.same_out)
+        t->saved = t->at.step;
+    else
+        t->at.best_step = 0; // it stays where it is
 }
 
 void trainer_start_weights(Trainer *t) {
@@ -162,6 +213,14 @@ void trainer_start_weights(Trainer *t) {
 
 // ---------------------------------------------------------------------------------------------
 // Checkpoints
+
+bool trainer_is_best(Trainer *t, double loss) {
+    if (!t->settings.keep_best || t->at.step == 0 || !isfinite(loss)) return false; // at 0: no checkpoint
+    if (t->at.best_step > 0 && loss >= t->at.best_loss) return false;
+    t->at.best_step = t->at.step;
+    t->at.best_loss = loss;
+    return true;
+}
 
 /* A save that fails ends the run (output.h), with the checkpoints before it untouched. To go on would be the
  * alternative, but the disk that takes no checkpoint is the one that the logs are on, nobody may look for days,
@@ -179,7 +238,7 @@ void trainer_save(Trainer *t) {
     char *path = checkpoints_path(t->out, t->at.step);
     checkpoint_save(path, t->model, &t->at, &t->settings, t->tokenizer);
     log_checkpoint(t->log, t->at.step, path);
-    checkpoints_keep(t->out, t->settings.keep);
+    keep_checkpoints(t->out, &t->settings, &t->at);
     activity_begin(before);
     free(path);
 }

@@ -33,7 +33,8 @@
  *      resumed run starts from these numbers alone.
  *  (4) One process at a time writes in OUT: it holds the lock from before it looks until it ends.
  *  (5) Weights that are not finite are never saved: such an update is not applied (train_gpt2.c).
- *  (6) An old checkpoint is removed only after a newer one is complete.
+ *  (6) An old checkpoint is removed only after a newer one is complete. With --keep-best OUT/best leads to a
+ *      complete one.
  *
  * Rank 0 alone writes (chapter 27.6); the other ranks have no log and no lock. Not here: the updates
  * (train_gpt2.c). Next: resume.h, then checkpoint.h for what a checkpoint is made of. */
@@ -89,6 +90,9 @@ void trainer_start_log(Trainer *t, const Dataset *data);
 /* Gives t->model, which is new, its weights: the checkpoint's with all of its state, those of --model, or
  * random ones. */
 void trainer_start_weights(Trainer *t);
+
+/* Notes a validation loss; whether it is the lowest so far and --keep-best wants its checkpoint. */
+bool trainer_is_best(Trainer *t, double loss);
 
 /* Writes the checkpoint after t->at.step updates, unless it is there, and removes old ones. */
 void trainer_save(Trainer *t);

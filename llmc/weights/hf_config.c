@@ -103,7 +103,7 @@ void hf_config_write(OutputFile *file, const Config *config, int32_t end_of_text
                  "  \"resid_pdrop\": 0.0,\n"
                  "  \"embd_pdrop\": 0.0,\n"
                  "  \"attn_pdrop\": 0.0,\n",
-                 config->layers, config->heads, config->channels, config->seq_len, config->vocab);
+                 config->layers, config->heads, config->channels, config_positions(config), config->vocab);
     if (end_of_text >= 0)
         output_print(file, "  \"bos_token_id\": %d,\n  \"eos_token_id\": %d\n}\n", (int)end_of_text, (int)end_of_text);
     else

@@ -169,7 +169,7 @@ void llmc_bin_write(OutputFile *file, const Config *config, int version, RowRead
                     void *context) {
     int32_t header[HEADER_INTS] = {[AT_MAGIC] = MAGIC,
                                    [AT_VERSION] = version,
-                                   [AT_SEQ_LEN] = config->seq_len,
+                                   [AT_SEQ_LEN] = config_positions(config),
                                    [AT_VOCAB] = config->vocab,
                                    [AT_LAYERS] = config->layers,
                                    [AT_HEADS] = config->heads,

@@ -147,6 +147,9 @@ Weights *weights_open(const char *path) {
         open_directory(weights, path, NULL);
         return weights;
     }
+    Config shape;
+    if (config_named(path, &shape) && !path_exists(path))
+        fatal(EXIT_INPUT, "%s: is the name of a shape; give weights: a directory or a file", path);
     if (ends_in(path, ".safetensors")) {
         open_safetensors(weights, path);
         return weights;
