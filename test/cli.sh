@@ -15,6 +15,7 @@
 #   says TEXT COMMAND...       runs the command; its output has the fixed string TEXT
 #   prints REGEX COMMAND...    ...; a line of its output matches the extended regular expression
 #   output FILE COMMAND...     runs the command; its output, which must not be empty, goes to FILE
+#   speaks COMMAND...          likewise, but the output is passed on
 #   same GOT WANTED            two values, neither empty
 #   differ GOT OTHER           two values, neither empty, that are not the same
 #   same_files A B...          files that are there, not empty, and alike byte for byte
@@ -144,17 +145,18 @@ output() { # FILE COMMAND...
     shift
     "$@" >"$into" && [ -s "$into" ]
 }
+speaks() { output "$dir/spoken" "$@" && cat "$dir/spoken"; }
 says() { # TEXT COMMAND...
     local text=$1
     shift
-    "$@" >"$dir/spoken" || { echo "exit code $?"; return 1; }
-    grep -F -- "$text" "$dir/spoken" || { echo "\"$text\" is not in:"; cat "$dir/spoken"; return 1; }
+    "$@" >"$dir/heard" || { echo "exit code $?"; return 1; }
+    grep -F -- "$text" "$dir/heard" || { echo "\"$text\" is not in:"; cat "$dir/heard"; return 1; }
 }
 prints() { # REGEX COMMAND...
     local text=$1
     shift
-    "$@" >"$dir/spoken" || { echo "exit code $?"; return 1; }
-    grep -E -- "$text" "$dir/spoken" || { echo "no line matches $text in:"; cat "$dir/spoken"; return 1; }
+    "$@" >"$dir/heard" || { echo "exit code $?"; return 1; }
+    grep -E -- "$text" "$dir/heard" || { echo "no line matches $text in:"; cat "$dir/heard"; return 1; }
 }
 same() {
     [ -n "$1" ] && [ "$1" = "$2" ] || { printf '"%s" and "%s"\n' "$1" "$2"; return 1; }
