@@ -10,7 +10,7 @@ enum {
     EXIT_DONE = 0,       // finished
     EXIT_RUNTIME = 1,    // run-time failure: memory, disk, device, a lost rank
     EXIT_USAGE = 2,      // the command line asks for something impossible
-    EXIT_INPUT = 3,      // an input file is not what it claims to be
+    EXIT_INPUT = 3,      // an input file is not what it claims to be, or holds weights that are not finite
     EXIT_NONFINITE = 4,  // a loss or gradient is NaN or infinite
     EXIT_RESUMABLE = 75, // stopped early on request; the checkpoint resumes (sysexits' EX_TEMPFAIL)
 };
