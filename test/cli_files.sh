@@ -154,6 +154,9 @@ check "... nor anything unfinished" test -z "$(find "$dir" -maxdepth 1 -name 'ne
 refuses 4 "is inf: nothing is saved" "weights that overflow after the last update are not saved" start overflow --lr 1e38 --min-lr 1e38 --warmup 1 --steps 2 --save-every 1
 check "... so that no checkpoint has them" test ! -e "$dir/overflow/step_00000001"
 
+tr -d ' \n' <"$dir/text" >"$dir/one_word" # a word of thousands of bytes: its perplexity is beyond a double
+check "a perplexity that no double holds" says "perplexity above 1.79769313e+308 per word" "$program" eval --model "$last" --data "$dir/one_word"
+
 # ---- files out of proportion
 mkdir "$dir/large"
 cp "$last/model.safetensors" "$dir/large/"

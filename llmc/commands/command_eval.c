@@ -71,15 +71,21 @@ static const OptionTable table = {
              "the perplexity of a word.\n",
 };
 
+/* exp(x), which beyond 709 is larger than any double. */
+static void print_exp(double x) {
+    bool fits = isfinite(exp(x));
+    printf("%s%.9g", fits ? "" : "above ", fits ? exp(x) : DBL_MAX);
+}
+
 /* of: " of " and the data's name, or "". Promise: no command reports a number that is none as a result. */
 static void print_loss(double loss, uint64_t tokens, const char *of, const char *name) {
     if (!isfinite(loss))
         fatal(EXIT_NONFINITE,
               "the loss of %llu tokens%s%s is %g: the weights, though finite, are too large to compute with",
               (unsigned long long)tokens, of, name, loss);
-    const char *above = isfinite(exp(loss)) ? "" : "above "; // beyond a double: a loss of 710 nats or more
-    printf("loss %.9g nats per token, perplexity %s%.9g, %llu tokens%s%s\n", loss, above,
-           fmin(exp(loss), DBL_MAX), (unsigned long long)tokens, of, name);
+    printf("loss %.9g nats per token, perplexity ", loss);
+    print_exp(loss);
+    printf(", %llu tokens%s%s\n", (unsigned long long)tokens, of, name);
 }
 
 /* The mean loss of ids 1 .. n, each after those before it. */
@@ -136,9 +142,11 @@ static void print_text_units(const Stream *stream, const Tokenizer *tokenizer, c
     if (units.bytes)
         printf("bits per byte %.9g over %llu bytes", sum / log(2) / (double)units.bytes,
                (unsigned long long)units.bytes);
-    if (units.words)
-        printf(", perplexity %.9g per word, %llu words", exp(sum / (double)units.words),
-               (unsigned long long)units.words);
+    if (units.words) {
+        printf(", perplexity ");
+        print_exp(sum / (double)units.words);
+        printf(" per word, %llu words", (unsigned long long)units.words);
+    }
     if (units.bytes) printf("\n");
 }
 

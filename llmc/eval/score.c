@@ -4,8 +4,10 @@
 
 #include "../base/activity.h"
 #include "../base/arithmetic.h"
+#include "../base/error.h"
 #include "../base/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { LENGTH_STEP = 16 }; // sequences are padded to multiples: a device prepares for few shapes
@@ -76,6 +78,10 @@ static void losses_of(GPT2 *model, Table *table, const Example *e, int first, in
     for (int b = 0; b < B; b++) {
         losses[first + b] = 0;
         for (int t = 0; t < T; t++) losses[first + b] += table->host_losses[(size_t)b * T + t];
+        if (!isfinite(losses[first + b])) // no smallest of them says anything
+            fatal(EXIT_NONFINITE,
+                  "the loss of a completion is %g: the weights, though finite, are too large to compute with",
+                  losses[first + b]);
     }
 }
 

@@ -114,6 +114,8 @@ void run_directory_refuse_used(const char *out) {
 }
 
 void run_directory_clear(const char *out) {
+    if (path_exists_in(out, run_files[0]) && !checkpoints_any(out))
+        printf("%s has logs but no checkpoint: a new run replaces them\n", out);
     checkpoints_remove(out);
     for (int i = 0; i < RUN_FILES; i++) {
         char *path = path_join(out, run_files[i]);
