@@ -1,4 +1,5 @@
-/* edit_distance.c: see edit_distance.h. */
+/* edit_distance.c: how far apart two spellings are, by the table of Levenshtein 1966 with Damerau's swap of
+ * neighbours. Only three of its rows are kept. */
 #include "edit_distance.h"
 
 #include "arithmetic.h"
@@ -7,7 +8,8 @@
 
 enum { LONGEST = 255 };
 
-/* Three rows of the table whose cell (i, j) is the distance of a's first i letters from b's first j. */
+/* Cell (i, j) of the table is the distance of a's first i letters from b's first j. It follows from the cells
+ * above, left and diagonal (insert, delete, replace), and two rows above for a swap. */
 int edit_distance(const char *a, const char *b) {
     int rows = (int)strnlen(a, LONGEST), columns = (int)strnlen(b, LONGEST);
     int table[3][LONGEST + 1], *before = table[0], *above = table[1], *line = table[2];
@@ -25,4 +27,5 @@ int edit_distance(const char *a, const char *b) {
     return line[columns];
 }
 
+/* One slip for every six letters, and one more. */
 int slip_distance(const char *wanted) { return 1 + (int)strnlen(wanted, LONGEST) / 6; }

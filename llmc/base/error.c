@@ -1,5 +1,9 @@
-/* error.c: see error.h. A message is formatted into one buffer and written by one call, so that the
- * lines of several ranks do not mix. */
+/* error.c: messages to stderr, and the end of the program. A message is formatted into one buffer and written
+ * by one call, so that the lines of several ranks do not mix. Control characters in it become '?', because
+ * names of files and arguments are part of messages and must not break the line.
+ *
+ * fatal() and warning() are for the main thread. fatal_now() and warning_now() are for the watchdog's thread:
+ * they wait for nothing that the main thread may hold. */
 #include "error.h"
 
 #include <poll.h>
@@ -40,7 +44,7 @@ static const char *compose(char *line, size_t size, const char *kind, const char
     return line + n;
 }
 
-/* The same, and writes it as a line. */
+/* Composes the message and writes it as one line. What was printed before goes out first. */
 static const char *say(char *line, size_t size, const char *kind, const char *format, va_list args) {
     const char *message = compose(line, size, kind, format, args);
     size_t length = strlen(line);
@@ -49,16 +53,17 @@ static const char *say(char *line, size_t size, const char *kind, const char *fo
     fflush(stdout);
     for (size_t done = 0; done < length + 1;) {
         ssize_t wrote = write(STDERR_FILENO, line + done, length + 1 - done);
-        if (wrote <= 0) break; // nobody is listening: nothing is left to do
+        if (wrote <= 0) break; // stderr is closed or broken: the message cannot be shown
         done += (size_t)wrote;
     }
     line[length] = '\0';
     return message;
 }
 
-/* What all ranks find wrong, rank 0 says once: by ending it ends the others before they speak. */
+/* If all ranks find the same error, only rank 0 prints it. The other ranks wait one second first; rank 0 ends in
+ * that time, and the launcher then ends the others by SIGTERM. */
 static void leave_first_word(void) {
-    signal(SIGTERM, SIG_DFL); // this is how they end
+    signal(SIGTERM, SIG_DFL); // the program may catch it to save a checkpoint; not now
     usleep(FIRST_WORD_US);
 }
 

@@ -1,4 +1,6 @@
-/* memory.c: see memory.h. */
+/* memory.c: checked allocation. Sizes are products and sums of what users give, so each is checked for overflow
+ * before memory is asked for. No caller sees NULL: a failed allocation ends the program with its purpose and
+ * size. */
 #define _GNU_SOURCE // MAP_ANONYMOUS, madvise
 #include "memory.h"
 
@@ -25,6 +27,7 @@ size_t size_add(size_t a, size_t b, const char *what) {
     return sum;
 }
 
+/* Passes a block on; fatal where there is none. */
 static void *check_allocated(void *block, size_t bytes, const char *what) {
     if (!block)
         fatal(EXIT_RUNTIME, "%s: no memory for %zu bytes (%.2f GB); use a smaller model or batch", what,
@@ -34,7 +37,7 @@ static void *check_allocated(void *block, size_t bytes, const char *what) {
 
 void *memory_new(size_t count, size_t size, const char *what) {
     size_t bytes = size_mul(count, size, what);
-    return check_allocated(calloc(bytes ? bytes : 1, 1), bytes, what);
+    return check_allocated(calloc(bytes ? bytes : 1, 1), bytes, what); // calloc(0) might return NULL
 }
 
 void *memory_grow(void *block, size_t count, size_t size, const char *what) {
@@ -48,11 +51,12 @@ char *memory_string(const char *text) {
 }
 
 void *memory_map(size_t bytes, const char *what) {
+    // mmap and not calloc: pages aligned and zeroed, and huge pages can be asked for
     void *block = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                        -1, 0);
     check_allocated(block == MAP_FAILED ? NULL : block, bytes, what);
 #ifdef MADV_HUGEPAGE
-    madvise(block, bytes, MADV_HUGEPAGE); // a wish: without it the program is right, only slower
+    madvise(block, bytes, MADV_HUGEPAGE); // a hint: correctness does not depend on it
 #endif
     return block;
 }

@@ -1,6 +1,6 @@
 /* memory.h: the one place that allocates. Every size is a checked product, every block is zeroed,
- * and there is no NULL to forget: what cannot be had ends the program with a message that says what
- * it was for and how large. */
+ * and allocation never returns NULL: a failure ends the program with a message that says what the memory
+ * was for and how large. */
 #ifndef LLMC_MEMORY_H
 #define LLMC_MEMORY_H
 

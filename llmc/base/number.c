@@ -1,5 +1,6 @@
-/* number.c: see number.h. A text is first taken apart; only what has the right form is converted.
- */
+/* number.c: numbers as users write them: 250, 1e4, 10k, 0.5M, 6e-4. A text is first divided into sign, digits
+ * and exponent; only a text that is a number as a whole is converted. Whole numbers are computed in integers,
+ * so that 1e4 is exactly 10,000 and nothing is rounded through a double. */
 #include "number.h"
 
 #include <ctype.h>
@@ -32,6 +33,7 @@ static bool read_exponent(const char *text, int64_t *exponent) {
     return !*text;
 }
 
+/* Divides a text into its parts; false where it is not a number. */
 static bool take_apart(const char *text, Parts *parts) {
     *parts = (Parts){.negative = *text == '-', .zero = true};
     if (parts->negative) text++;
@@ -115,6 +117,7 @@ NumberResult number_read_real(const char *text, double *value) {
 }
 
 const char *number_write_real(char out[NUMBER_CHARS], double value) {
+    // 17 digits always round-trip; 15 look better and often suffice
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(out, NUMBER_CHARS, "%.*g", digits, value);
         if (isnan(value) || strtod(out, NULL) == value) break;

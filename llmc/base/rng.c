@@ -1,4 +1,6 @@
-/* rng.c: see rng.h. */
+/* rng.c: random numbers from counters. Philox (Salmon et al. 2011) mixes a counter under a key in ten rounds. A
+ * number depends on key, counter and stream alone, not on earlier draws: threads, chunks and ranks may draw in
+ * any order, and resuming needs no state of a generator. */
 #include "rng.h"
 
 #include "elementary.h"
@@ -34,6 +36,7 @@ double rng_uniform(uint64_t key, uint64_t counter, uint64_t stream) {
     return unit_interval(bits[0], bits[1]);
 }
 
+/* Box and Muller 1958: a radius and an angle that are uniform in the right sense make two normal numbers. */
 void rng_normal_pair(double out[2], uint64_t key, uint64_t counter, uint64_t stream) {
     uint32_t bits[4];
     philox(bits, key, counter, stream);
@@ -44,6 +47,7 @@ void rng_normal_pair(double out[2], uint64_t key, uint64_t counter, uint64_t str
     out[1] = radius * sine;
 }
 
+/* The finalizer of splitmix64 (Steele et al. 2014): every bit of x reaches every bit of the result. */
 uint64_t hash_mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;

@@ -1,4 +1,4 @@
-/* start.c: see start.h. */
+/* start.c: the first thing in main: what must hold before a file is opened. */
 #include "start.h"
 
 #include "error.h"
@@ -14,7 +14,7 @@ void process_start(void) {
     // descriptor, so each closed one gets its own.
     for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; standard++)
         if (fcntl(standard, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != standard)
-            exit(EXIT_RUNTIME); // and there may be nowhere to say why
+            exit(EXIT_RUNTIME); // stderr may be closed, so no message
     // Promise: a limit on the size of files ends a run with a message, not with a signal.
     signal(SIGXFSZ, SIG_IGN);
 }

@@ -1,4 +1,7 @@
-/* log.c: see log.h. */
+/* log.c: each record goes to three places: a line of log.txt in the course's grammar, a JSON object in
+ * metrics.jsonl, and the screen. A line is written by one call, so a killed run leaves whole lines. How many
+ * bytes both files have is counted here: a checkpoint stores the counts, and a resume cuts the files back to
+ * them. */
 #define _GNU_SOURCE // O_NOFOLLOW
 #include "log.h"
 
@@ -34,11 +37,12 @@ struct Log {
     int64_t step; // of the latest record
 };
 
-static Log *open_log; // whom warnings are noted to
+static Log *open_log; // the log that also records warnings
 
 // ---------------------------------------------------------------------------------------------
 // Files
 
+/* Ends the run: a log that silently stops would be worse. */
 static _Noreturn void fail(const LogFile *file, const char *what) {
     fatal(EXIT_RUNTIME, "%s: cannot %s: %s; make room, or choose another place with --out",
           file->path, what, strerror(errno));
@@ -74,11 +78,12 @@ static LogFile file_open(const char *out, const char *name, int64_t keep) {
         fail(&file, "cut it to the checkpoint");
     if (status.st_size < keep)
         warning(
-            "%s: has %lld bytes, but %lld when the checkpoint was written; it goes on from its end",
+            "%s: has %lld bytes, but %lld when the checkpoint was written; new lines follow its end",
             file.path, (long long)status.st_size, (long long)keep);
     return file;
 }
 
+/* Appends bytes; a write may take only a part of them. */
 static void file_write(LogFile *file, const char *line, size_t length) {
     if (!file->path) return;
     Activity before = activity_begin(ACTIVITY_LOG);
@@ -138,6 +143,7 @@ static void record_end(Log *log) {
 // ---------------------------------------------------------------------------------------------
 // Begin and end
 
+/* A warning becomes a record of its own, at the step of the record before. */
 static void note_warning(const char *message) {
     JsonWriter *json = record_begin_at(open_log, "warning", open_log->step);
     json_put_string(json, "message", message);
@@ -173,6 +179,7 @@ LogOffsets log_offsets(const Log *log) {
 
 enum { END_LINE = 100 };
 
+/* The last line of metrics.jsonl, as log_close writes it and log_is_ended looks for it. */
 static size_t end_line(char line[END_LINE], const char *reason, int64_t step) {
     return (size_t)snprintf(line, END_LINE, "{\"event\":\"end\",\"step\":%" PRId64 ",\"reason\":\"%.20s\"}\n", step,
                             reason);
@@ -221,6 +228,7 @@ void log_settings(Log *log, const Settings *settings) {
     record_end(log);
 }
 
+/* The step on the screen: the status line of a terminal, or else a line in the course's form every so often. */
 static void show_step(const Log *log, const StepRecord *r) {
     bool last = r->step + 1 == log->progress.steps;
     if (log->every <= 0 || (r->step % log->every != 0 && !last)) return;
@@ -289,7 +297,7 @@ void log_checkpoint(Log *log, int64_t step, const char *path) {
 }
 
 void log_say(Log *log, const char *format, ...) {
-    (void)log; // the screen is everybody's
+    (void)log; // there is one screen
     va_list args;
     va_start(args, format);
     screen_vprint(format, args);

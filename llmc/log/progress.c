@@ -1,4 +1,5 @@
-/* progress.c: see progress.h. */
+/* progress.c: the text of the status line. Parts are added from left to right while they fit: a narrow terminal
+ * loses the last ones, and never part of one. */
 #include "progress.h"
 
 #include <inttypes.h>
@@ -10,7 +11,7 @@
 
 enum {
     BAR = 20,
-    BAR_WIDTH = 70, // narrower lines have no bar: the numbers say more
+    BAR_WIDTH = 70, // narrower lines have no bar: the numbers matter more
     DAY = 24 * 3600
 };
 
@@ -20,6 +21,7 @@ double progress_rate(double tokens, double seconds) {
 
 void progress_add(Progress *progress, double seconds) {
     if (!(seconds >= 0) || !isfinite(seconds)) return; // the clock was set
+    // a running average: a slow step moves the ETA by a tenth of its excess
     if (progress->step_seconds == 0) progress->step_seconds = seconds;
     progress->step_seconds += 0.1 * (seconds - progress->step_seconds);
 }
@@ -60,6 +62,7 @@ static void part_eta(Line *line, const Progress *progress, const ProgressStep *s
         part(line, " | ETA %ld:%02ld", left / 60, left % 60);
 }
 
+/* Tokens per second, and where the device's peak is known, model FLOPs utilization (Chowdhery et al. 2022). */
 static void part_rate(Line *line, const Progress *progress, const ProgressStep *step) {
     double rate = progress_rate(step->tokens, progress->step_seconds);
     if (rate <= 0) return;

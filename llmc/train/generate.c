@@ -1,4 +1,8 @@
-/* generate.c: see generate.h. */
+/* generate.c: text from a model. Two halves: choosing a token from logits (sample_token), and the loop that asks
+ * the model for logits, token by token, with a cache of keys and values (generate).
+ *
+ * A token is drawn by inverting the distribution: u is uniform in [0, 1), and the token is the first whose
+ * cumulative probability exceeds u. */
 #include "generate.h"
 
 #include "../base/elementary.h"
@@ -11,6 +15,7 @@
 
 enum { SAMPLE_STREAM = 0x73616d70 }; // keeps these random numbers apart from those of other uses
 
+/* The first of the largest logits. */
 static int argmax(const float *logits, int V) {
     int best = 0;
     for (int i = 1; i < V; i++)
@@ -71,6 +76,7 @@ int sample_token(float *logits, int V, const Sampling *sampling, double u) {
     int likeliest = argmax(logits, V);
     double top = logits[likeliest], total = 0;
     for (int i = 0; i < V; i++) total += elementary_exp((logits[i] - top) / sampling->temperature);
+    // walk along the cumulative sum until u of the total is used up
     double left = u * total;
     for (int i = 0; i < V; i++) {
         left -= elementary_exp((logits[i] - top) / sampling->temperature);
@@ -98,7 +104,8 @@ static void context_logits(Context *c) {
     c->cached = c->length;
 }
 
-/* Appends a token; a full context first forgets its earlier half. */
+/* Appends a token. A full context first drops its earlier half; the rest gets new positions, so the cache is
+ * computed again. */
 static void context_append(Context *c, int token) {
     int T = c->model->config.seq_len;
     if (c->length == T) {
@@ -117,6 +124,7 @@ void generate(GPT2 *model, const int32_t *prompt, int n, int64_t count, const Sa
     c.ids = memory_new((size_t)T, sizeof(int32_t), "sampling");
     c.logits = memory_new((size_t)V, sizeof(float), "sampling");
     c.device_ids = device_alloc((size_t)T * element_size(OF_ID), "sampling");
+    // Only the last T tokens of a long prompt fit the context.
     c.length = n < T ? n : T;
     memcpy(c.ids, prompt + n - c.length, (size_t)c.length * sizeof(int32_t));
     for (int64_t i = 0; i < count; i++) {

@@ -13,7 +13,7 @@ typedef struct {
 } Sampling;
 
 /* Draws a token from softmax(logits / temperature) over the top_k and top_p of V logits (Holtzman et al.
- * 2020, sections 2 and 3.1), with u uniform in [0, 1). Equal logits rank by id. Work: spoils logits. */
+ * 2020, sections 2 and 3.1), with u uniform in [0, 1). Equal logits rank by id. The logits are overwritten. */
 int sample_token(float *logits, int V, const Sampling *sampling, double u);
 
 /* Called with each new token. */

@@ -1,4 +1,6 @@
-/* plan.c: see plan.h. */
+/* plan.c: what follows from settings, data and ranks, in three parts: the model's shape, the numbers of an update
+ * (chapter 27.5) and of the run, and the memory it needs. Nothing is rounded silently: what cannot be used
+ * exactly is refused, with the nearest values that can. */
 #include "plan.h"
 
 #include "../base/error.h"
@@ -69,6 +71,7 @@ static int64_t sequences_of_micro_steps(const Settings *s, int64_t T, int ranks)
     return s->batch * s->micro_steps * ranks;
 }
 
+/* S, exactly. (The course's script asserts that its batch divides the total; here only T must.) */
 static int64_t sequences_per_update(int64_t total, int64_t T) {
     if (total % T == 0) return total / T;
     int64_t below = total / T * T;
@@ -84,6 +87,7 @@ static int64_t sequences_per_update(int64_t total, int64_t T) {
           (wide)total, (wide)T, (wide)below, (wide)(below + T));
 }
 
+/* Updates of the run: --steps, or as many as --epochs passes over the data need, rounded up. */
 static int64_t steps_of(const Settings *s, const Sequences *train, int64_t sequences) {
     if (s->steps >= 0) return s->steps;
     double steps = ceil(s->epochs * (double)train->per_epoch / (double)sequences);
@@ -93,6 +97,7 @@ static int64_t steps_of(const Settings *s, const Sequences *train, int64_t seque
     return (int64_t)steps;
 }
 
+/* Sequences of one validation: all, or enough for --val-tokens targets. */
 static uint64_t val_sequences(const Settings *s, const Sequences *val) {
     if (!val || s->val_every == 0) return 0;
     if (s->val_tokens == 0 || (uint64_t)s->val_tokens >= val->targets) return val->per_epoch;
@@ -106,10 +111,12 @@ Plan plan_make(const Settings *s, const Config *config, const World *world, cons
                                     : sequences_per_update(s->total_batch, plan.T);
     if (plan.B > plan.sequences)
         plan.B = (int)plan.sequences; // a micro-batch cannot have more sequences than the update
+    // Micro-batch u goes to rank u mod R: ranks differ by one micro-step at most.
     plan.micro_batches = divide_up(plan.sequences, plan.B);
     plan.max_micro_steps = divide_up(plan.micro_batches, world->size);
     plan.min_micro_steps = plan.micro_batches / world->size;
     plan.steps = steps_of(s, train, plan.sequences);
+    // The schedule counts updates, not micro-steps. Without --decay-steps it ends with the run.
     plan.schedule = (Schedule){.kind = s->schedule,
                                .max = s->lr,
                                .min = s->min_lr,
@@ -153,6 +160,7 @@ void plan_check_memory(const Plan *plan, const Settings *s, const World *world) 
     size_t sums;
     MemoryPlan m = plan_memory(plan, s, world, plan->B, &sums);
     double needed = (double)plan_memory_total(&m, sums) / 1e9, there = (double)device_memory() / 1e9;
+    // Bisection: memory grows with the batch.
     int low = 0, high = plan->B; // micro-batches of `low` sequences fit, of `high` they do not
     while (high - low > 1) {
         int middle = low + (high - low) / 2;

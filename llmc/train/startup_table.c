@@ -29,6 +29,7 @@ static const char *counted(uint64_t count, const char *what) {
     return text;
 }
 
+/* The shape, and both decay groups in the words of the course's script (chapter 27.1). */
 static void print_model(const Plan *plan) {
     const Config *c = &plan->config;
     TensorTable table = tensor_table_new(c);
@@ -48,6 +49,7 @@ static void print_model(const Plan *plan) {
     tensor_table_free(&table);
 }
 
+/* Targets and sequences of an epoch, and how validation is done. */
 static void print_data(const Plan *plan, const Dataset *data, const Sequences *train) {
     printf("data       %s: %s targets an epoch, in %s sequences%s\n", stream_name(data->train),
            grouped(train->targets), grouped(train->per_epoch),
@@ -66,6 +68,8 @@ static void print_data(const Plan *plan, const Dataset *data, const Sequences *t
     printf("\n");
 }
 
+/* What one update sees (chapter 27.5): sequences, micro-batches, micro-steps of each rank. Where everything
+ * divides evenly it is N = B T K R. */
 static void print_update(const Plan *plan, int64_t batch, const World *world,
                          const Sequences *train) {
     uint64_t total = (uint64_t)plan->sequences * (uint64_t)plan->T;
@@ -95,6 +99,7 @@ static void print_update(const Plan *plan, int64_t batch, const World *world,
            grouped((uint64_t)plan->steps * total), epochs);
 }
 
+/* Memory of one rank: parameters are only a part of it (chapter 27.1). */
 static void print_memory(const Plan *plan, const Settings *s, const World *world) {
     size_t sums;
     MemoryPlan m = plan_memory(plan, s, world, plan->B, &sums);
@@ -139,6 +144,7 @@ static void print_rates(const Plan *plan) {
                (wide)schedule->warmup, schedule->max);
 }
 
+/* Floating point operations of a token, an update and the run. */
 static void print_work(const Plan *plan) {
     double token = gpt2_flops_per_token(&plan->config);
     double update = token * (double)plan->sequences * plan->T;
