@@ -64,7 +64,7 @@ server() { # CUT
     await "$dir/port"
     base=http://127.0.0.1:$(cat "$dir/port")
 }
-trap 'kill $server 2>/dev/null; rm -rf "$dir"' EXIT
+trap 'kill $server 2>/dev/null; leave' EXIT
 rm -r "$dir/shards"
 for i in 1 2 3; do shard "$mirror/fineweb-edu/edu_fineweb_train_00000$i.bin" $((20000 + i)); done
 server 16000
