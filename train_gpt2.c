@@ -22,12 +22,14 @@
 #include "llmc/ranks/watchdog.h"
 #include "llmc/train/evaluate.h"
 #include "llmc/train/text.h"
+#include "llmc/settings/foreign_options.h"
 #include "llmc/train/trainer.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // ---------------------------------------------------------------------------------------------
 // One update
@@ -271,8 +273,8 @@ static void train(Trainer *t) {
     if (t->at.step < steps) trainer_save(t);
     if (!t->log) return;
     if (t->at.step > first)
-        log_say(t->log, "trained %lld updates on %llu tokens: last training loss %.4f, peak memory %.1f MB",
-                (long long)t->at.step, (unsigned long long)t->at.tokens, last.loss,
+        log_say(t->log, "trained %lld update%s on %llu tokens: last training loss %.4f, peak memory %.1f MB",
+                (long long)t->at.step, t->at.step == 1 ? "" : "s", (unsigned long long)t->at.tokens, last.loss,
                 (double)memory_peak() / 1e6);
     if (validation.tokens)
         log_say(t->log, "validation loss %.4f nats per token over %llu tokens", validation.loss,
@@ -358,12 +360,9 @@ static _Noreturn void refuse_command(const char *word) {
         if (distance <= limit) nearest = commands[i].name, limit = distance - 1;
     }
     if (nearest) fatal(EXIT_USAGE, "'%.80s' is no command; did you mean %s?", word, nearest);
-    size_t length = strlen(word);
-    if (length > 3 && strcmp(word + length - 3, ".py") == 0)
-        fatal(EXIT_USAGE,
-              "'%.80s': settings are not read from Python files; give them as options (n_layer is --layers, "
-              "max_iters --steps; --help lists all)",
-              word);
+    if (foreign_is_python(word)) fatal(EXIT_USAGE, "'%.80s': %s", word, foreign_python_hint);
+    if (access(word, F_OK) == 0)
+        fatal(EXIT_USAGE, "'%.80s' is no command; to train on it: --data %.80s (--help says more)", word, word);
     fatal(EXIT_USAGE, "'%.80s' is no command; there are train, plan, sample, eval, tokenize, verify and convert",
           word);
 }

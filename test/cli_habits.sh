@@ -119,6 +119,14 @@ refuses 2 "-a 1 (of llm.c) has no counterpart" "what has no counterpart" train -
 refuses 2 "did you mean --layers=4" "nanoGPT's --n_layer=4" "$program" --n_layer=4 --max_iters=2000
 refuses 2 "did you mean --count=3" "... of its sample.py" "$program" sample --num_samples=3
 refuses 2 "settings are not read from Python files" "nanoGPT's config file" "$program" config/train_shakespeare_char.py
+refuses 2 "settings are not read from Python files" "... after train" "$program" train config/train_shakespeare_char.py
+refuses 2 "did you mean --data t.txt?" "a file whose option was left out" "$program" train t.txt
+refuses 2 "to train on it: --data t.txt" "... and the command, too" "$program" t.txt
+refuses 2 "did you mean --model of_parts?" "a model whose option was left out" "$program" sample of_parts
+refuses 2 "quote a glob, so that the shell leaves it to --data" "a glob without quotes" train --data parts/*.txt
+refuses 3 "there is no directory nowhere/" "a glob in a directory that is none" train --data "nowhere/*.bin"
+refuses 2 "did you mean gpt2-xl?" "a misspelt shape" train --model GPT2-XL
+refuses 2 "--resume has no value; it takes auto, must, never, a checkpoint or the directory of a run" "--resume alone" train --resume
 
 cd "$root" || exit 1
 finish cli_habits

@@ -62,6 +62,7 @@ static const Option rows[] = {
 static const OptionTable table = {
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
+    .file_option = "model",
     .usage = "Usage: train_gpt2 eval --model PATH [--data PATH]... [--OPTION VALUE]...\n"
              "       mpirun -np R train_gpt2 eval ...\n"
              "\n"
@@ -211,7 +212,7 @@ static void evaluate_all(GPT2 *model, const EvalOptions *o, const World *world, 
 }
 
 static void check_together(const EvalOptions *o, const World *world) {
-    if (!o->model) fatal(EXIT_USAGE, "eval needs --model PATH: what is to be evaluated");
+    if (!o->model) fatal(EXIT_USAGE, "eval needs --model PATH, the model to evaluate: a run, a checkpoint, weights");
     if (o->ids && world->size > 1) fatal(EXIT_USAGE, "eval --ids runs on one rank; start it without mpirun");
     if (!!o->ids + !!o->text + (o->data.count > 0) > 1)
         fatal(EXIT_USAGE, "--data, --text and --ids each say what to evaluate; give one of them");

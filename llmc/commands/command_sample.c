@@ -62,6 +62,7 @@ static const Option rows[] = {
 static const OptionTable table = {
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
+    .file_option = "model",
     .usage = "Usage: train_gpt2 sample --model PATH [--prompt TEXT] [--OPTION VALUE]...\n"
              "\n"
              "Continues a prompt and prints prompt and continuation as they come.\n",
@@ -167,7 +168,7 @@ int command_sample(int argc, char **argv) {
     OptionValues values = {.table = &table, .fields = &o};
     option_parse(&values, argc, argv);
     option_fill_in(&values, false);
-    if (!o.model) fatal(EXIT_USAGE, "sample needs --model PATH: what is to speak");
+    if (!o.model) fatal(EXIT_USAGE, "sample needs --model PATH, the model that writes: a run, a checkpoint, weights");
     if (world.size > 1) fatal(EXIT_USAGE, "sample runs on one rank; start it without mpirun");
 
     backend_open(0, 1, (int)o.threads);

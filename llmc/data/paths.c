@@ -139,10 +139,20 @@ static PathList list_directory(const char *path, const Endings *wanted) {
     return list;
 }
 
+/* The length of the folder in which a pattern's first sign stands. */
+static size_t fixed_part(const char *pattern) {
+    size_t end = strcspn(pattern, "*?[");
+    while (end > 0 && pattern[end - 1] != '/') end--;
+    return end;
+}
+
 static PathList list_glob(const char *pattern) {
     PathList list = {0};
     glob_t found;
     int code = glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, &found);
+    if (code == GLOB_ABORTED && (errno == ENOENT || errno == ENOTDIR))
+        fatal(EXIT_INPUT, "%s: no file matches this pattern: there is no directory %.*s; check it", pattern,
+              (int)fixed_part(pattern), pattern);
     if (code == GLOB_ABORTED)
         fatal(EXIT_INPUT, "%s: a directory of this pattern cannot be read; check its permissions", pattern);
     if (code == 0) {
@@ -152,13 +162,6 @@ static PathList list_glob(const char *pattern) {
     }
     if (list.count == 0) fatal(EXIT_INPUT, "%s: no file matches this pattern; check it", pattern);
     return list;
-}
-
-/* The length of the folder in which a pattern's first sign stands. */
-static size_t fixed_part(const char *pattern) {
-    size_t end = strcspn(pattern, "*?[");
-    while (end > 0 && pattern[end - 1] != '/') end--;
-    return end;
 }
 
 /* A path that exists is meant as it is, even with a * in its name. What does not exist and is no

@@ -3,8 +3,10 @@
  * optimizer, logs) reads this table. */
 #include "config.h"
 
+#include "../base/edit_distance.h"
 #include "../base/memory.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +32,21 @@ bool config_named(const char *name, Config *config) {
             return true;
         }
     return false;
+}
+
+const char *config_nearest_name(const char *name) {
+    char lower[64];
+    size_t length = 0;
+    for (; name[length] && length < sizeof lower - 1; length++)
+        lower[length] = (char)tolower((unsigned char)name[length]);
+    lower[length] = '\0';
+    const char *nearest = NULL;
+    int limit = slip_distance(lower);
+    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
+        int distance = edit_distance(lower, named[i].name);
+        if (distance <= limit) nearest = named[i].name, limit = distance - 1;
+    }
+    return nearest;
 }
 
 const char *config_problem(const Config *c) {

@@ -328,6 +328,14 @@ static const Option *find_option(const OptionTable *table, const char *name) {
     return NULL;
 }
 
+const char foreign_python_hint[] = "settings are not read from Python files; give them as options (n_layer is "
+                                   "--layers, max_iters is --steps; --help lists all)";
+
+bool foreign_is_python(const char *word) {
+    size_t length = strlen(word);
+    return length > 3 && strcmp(word + length - 3, ".py") == 0;
+}
+
 const char *foreign_hint(const OptionTable *table, const char *name, const char *value) {
     static char text[160];
     const Option *option = find_option(table, name);

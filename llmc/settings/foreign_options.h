@@ -22,6 +22,10 @@ int foreign_translate(int argc, char **argv, int at, char *words[FOREIGN_WORDS])
 /* Says once, in one line, what all translated options are here; nothing when there were none. */
 void foreign_say(void);
 
+/* Whether a word is the name of a Python file, such as nanoGPT's config/train_gpt2.py; and what to say then. */
+bool foreign_is_python(const char *word);
+extern const char foreign_python_hint[];
+
 /* What another program's option `name` is in this table, as a phrase for a message; NULL: unknown. value: what
  * stands after =, or NULL. */
 const char *foreign_hint(const OptionTable *table, const char *name, const char *value);

@@ -69,7 +69,7 @@ const char *option_kind(char text[OPTION_TEXT_CHARS], const Option *option) {
     case OPTION_SWITCH:
     case OPTION_STRING:
     case OPTION_LIST:
-        return kind;
+        return option->range.choices ? option->range.choices : kind;
     }
     const char *comma = option->range.or_zero ? "," : "";
     snprintf(text, OPTION_TEXT_CHARS, "%s%s %.70s", kind, comma, option_range(range, &option->range));

@@ -27,7 +27,8 @@ typedef struct {
     bool above;       // low itself is out
     bool below;       // high itself is out
     bool or_zero;     // 0 is in, although low is above it
-    const char *choices; // of OPTION_CHOICE: the words, in the order of the enum, divided by blanks
+    const char *choices; // of OPTION_CHOICE: the words, in the order of the enum, divided by blanks; of a string: a
+                         // phrase that says what it takes, or NULL
 } OptionRange;
 
 // Common ranges.
@@ -76,6 +77,7 @@ typedef struct {
     const char *operands;     // what words without -- are, such as "PATH..."; NULL: there are none
     const char *usage, *more; // before and after the options
     bool short_options;       // llm.c's are understood (foreign_options.h)
+    const char *file_option;  // which option a file's name without one was probably meant for, or NULL
 } OptionTable;
 
 extern const OptionTable train_options;

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // ---------------------------------------------------------------------------------------------
 // Values
@@ -173,11 +174,22 @@ typedef struct {
     bool negated;
 } Word;
 
+/* Ends the program: a word belongs to no option. What is there may be a file whose option was left out, or that the
+ * shell made of a glob. */
+static _Noreturn void refuse_word(const OptionTable *table, const char *text, const char *before) {
+    char what[240];
+    bool is_there = table->file_option && access(text, F_OK) == 0;
+    snprintf(what, sizeof what, "'%.80s'%s%.80s belongs to no option", text, before ? " after " : "",
+             before ? before : "");
+    if (foreign_is_python(text)) fatal(EXIT_USAGE, "%s; %s", what, foreign_python_hint);
+    if (is_there && before && access(before, F_OK) == 0)
+        fatal(EXIT_USAGE, "%s; quote a glob, so that the shell leaves it to --%s", what, table->file_option);
+    if (is_there) fatal(EXIT_USAGE, "%s; did you mean --%s %.80s?", what, table->file_option, text);
+    fatal(EXIT_USAGE, "%s; options are --name value (--help lists all)", what);
+}
+
 static Word parse_word(const OptionTable *table, const char *text, const char *before) {
-    if (text[0] != '-' || !text[1] || strcmp(text, "--") == 0)
-        fatal(EXIT_USAGE,
-              "'%.80s'%s%s belongs to no option; options are --name value (--help lists all)", text,
-              before ? " after " : "", before ? before : "");
+    if (text[0] != '-' || !text[1] || strcmp(text, "--") == 0) refuse_word(table, text, before);
     if (text[1] != '-') refuse_name(table, text);
     const char *name = text + 2;
     size_t length = strcspn(name, "=");

@@ -19,12 +19,14 @@ const Option option_table[] = {
     {"channels", "C", "Model", OPTION_INTEGER, FIELD(channels), COUNT, NULL, NULL,
      "width of the residual stream, instead of the model's"},
     {"seq-len", "T", "Model", OPTION_INTEGER, FIELD(seq_len), COUNT, NULL, NULL,
-     "tokens in a row, instead of the model's"},
+     "tokens in a sequence, instead of the model's; of weights, up to theirs"},
     {"vocab", "V", "Model", OPTION_INTEGER, FIELD(vocab), COUNT, NULL, NULL,
-     "size of the vocabulary, instead of the data's: 256 for bytes, else the model's"},
+     "size of the vocabulary, instead of the tokenizer's (256 for bytes, GPT-2's 50,257) or of what nanoGPT's "
+     "meta.pkl beside the data says"},
 
     {"data", "PATH", "Data", OPTION_LIST, FIELD(data), NO_RANGE, NULL, NULL,
-     "train on this file, directory or quoted glob; may repeat; else on the built-in text"},
+     "train on this file, directory or quoted glob; may repeat; else on the built-in text. Of a "
+     "directory or glob, files named val are for validation, those named test are left out"},
     {"val", "PATH", "Data", OPTION_LIST, FIELD(val), NO_RANGE, NULL, NULL,
      "validate on this file, directory or quoted glob; may repeat"},
     {"tokenizer", "NAME", "Data", OPTION_STRING, FIELD(tokenizer), NO_RANGE, NULL, NULL,
@@ -40,7 +42,7 @@ const Option option_table[] = {
      "of initial weights, sequence order and samples"},
 
     {"batch", "B", "Batch", OPTION_INTEGER, FIELD(batch), COUNT, "8", "64",
-     "sequences that a rank computes at a time; does not change the result"},
+     "sequences that a rank computes at a time; changes the result by rounding only"},
     {"total-batch", "N", "Batch", OPTION_INTEGER, FIELD(total_batch), LARGE, "1024", "524288",
      "tokens of one update, over all ranks and micro-steps; a multiple of the sequence's length"},
     {"steps", "N", "Batch", OPTION_INTEGER, FIELD(steps), LARGE, "1000", "19073",
@@ -86,7 +88,8 @@ const Option option_table[] = {
      "directory of the run's files, instead of the next free out/run-NNNN"},
     {"overwrite", NULL, "Output", OPTION_SWITCH, FIELD(overwrite), NO_RANGE, "false", "false",
      "replace a run that --out already holds"},
-    {"resume", "WHAT", "Output", OPTION_STRING, FIELD(resume), NO_RANGE, "never", "never",
+    {"resume", "WHAT", "Output", OPTION_STRING, FIELD(resume),
+     CHOICES("auto, must, never, a checkpoint or the directory of a run"), "never", "never",
      "go on from the newest good checkpoint in --out if there is one (auto), or fail without one "
      "(must), or "
      "from this checkpoint or the newest of this run (a directory); never: start anew. Options not "
@@ -152,6 +155,7 @@ const OptionTable train_options = {
     .usage = usage,
     .more = more,
     .short_options = true,
+    .file_option = "data",
 };
 _Static_assert(sizeof option_table / sizeof *option_table <= 64,
                "Settings.given has one bit per row");

@@ -20,11 +20,13 @@ static int given_or(int64_t given, int own) { return given ? (int)given : own; }
 
 static Config named_shape(const Settings *s, const Dataset *data) {
     Config config;
-    if (!config_named(s->model, &config))
+    if (!config_named(s->model, &config)) {
+        const char *near = config_nearest_name(s->model);
         fatal(EXIT_USAGE,
               "--model %s is neither a shape (tiny, gpt2, gpt2-medium, gpt2-large or gpt2-xl) nor a file or "
-              "directory",
-              s->model);
+              "directory%s%s%s",
+              s->model, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    }
     config.layers = given_or(s->layers, config.layers);
     config.heads = given_or(s->heads, config.heads);
     config.channels = given_or(s->channels, config.channels);
