@@ -136,11 +136,16 @@ static TokenizeState read_state(const TokenizeJob *job, const char *path) {
     const Json *root = json_read((const char *)file_at(file, 0, size), size, problem);
     file_close(file);
     if (!root) fatal(EXIT_INPUT, "%s: %s: the file is damaged; give --overwrite to begin again", path, problem);
+    const Json *done = json_member(root, "done"), *checksum = json_member(root, "checksum");
+    bool is_done = done && done->kind == JSON_TRUE;
+    if (!is_done && number_of(path, root, "shards") == 0 && shard_writer_finds(job->plan.directory) == 0) {
+        json_free(root);
+        return (TokenizeState){0}; // nothing that another job could spoil
+    }
     compare_settings(job, path, root);
     compare_inputs(job, path, json_member(root, "inputs"));
-    const Json *done = json_member(root, "done"), *checksum = json_member(root, "checksum");
     TokenizeState state = {
-        .done = done && done->kind == JSON_TRUE,
+        .done = is_done,
         .result = {.tokens = number_of(path, root, "tokens"),
                    .documents = number_of(path, root, "documents"),
                    .invalid = number_of(path, root, "invalid_bytes"),

@@ -109,8 +109,10 @@ uint64_t byte_stream_offset(const ByteStream *s) { return s->offset; }
 uint64_t byte_stream_checksum(const ByteStream *s) { return s->skipped ? 0 : checksum_value(&s->checksum); }
 
 void byte_stream_skip(ByteStream *s, uint64_t offset) {
+    if (offset == s->offset) return;
     if (s->is_regular && offset <= s->size && lseek(s->descriptor, (off_t)offset, SEEK_SET) >= 0) {
-        s->skipped = offset > 0;
+        s->skipped = true;
+        s->ended = false;
         s->offset = offset;
         s->at = s->end = 0;
         return;
