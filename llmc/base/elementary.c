@@ -4,11 +4,15 @@
 
 #include <math.h>
 
-/* coefficient[0] + coefficient[1] x + ... + coefficient[count - 1] x^(count - 1) */
+/* coefficient[0] + coefficient[1] x + ... + coefficient[count - 1] x^(count - 1), count being even. Even and
+ * odd powers are summed side by side, because a processor can do both at once. */
 static double polynomial(const double *coefficient, int count, double x) {
-    double sum = 0;
-    for (int i = count - 1; i >= 0; i--) sum = sum * x + coefficient[i];
-    return sum;
+    double x2 = x * x, even = 0, odd = 0;
+    for (int i = count - 2; i >= 0; i -= 2) {
+        even = even * x2 + coefficient[i];
+        odd = odd * x2 + coefficient[i + 1];
+    }
+    return even + odd * x;
 }
 
 #define POLYNOMIAL(table, x) polynomial(table, sizeof(table) / sizeof *(table), x)

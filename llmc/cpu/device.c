@@ -12,19 +12,20 @@
 enum { PARALLEL_WORTH = 1 << 16 }; // numbers from which it pays to wake the other threads
 
 static int sharers = 1; // ranks on this machine
+static const char *threads_from = "no OpenMP";
 
 void backend_open(int local_rank, int local_size, int threads) {
     (void)local_rank; // every rank on this machine has the same device
     sharers = local_size;
 #ifdef _OPENMP
-    omp_set_num_threads(threads > 0 ? threads : world_cores());
+    omp_set_num_threads(world_threads(threads, &threads_from));
 #else
     (void)threads;
 #endif
 }
 
 const char *backend_name(void) {
-    static char name[64];
+    static char name[96];
 #if defined(__AVX512F__)
     const char *vectors = "AVX-512";
 #elif defined(__AVX2__)
@@ -35,8 +36,8 @@ const char *backend_name(void) {
     const char *vectors = "no wide vectors";
 #endif
     int threads = omp_get_max_threads();
-    snprintf(name, sizeof name, "CPU, %d thread%s, float%d, %s", threads, threads == 1 ? "" : "s",
-             (int)(8 * sizeof(real)), vectors);
+    snprintf(name, sizeof name, "CPU, %d thread%s (%s), float%d, %s", threads, threads == 1 ? "" : "s",
+             threads_from, (int)(8 * sizeof(real)), vectors);
     return name;
 }
 

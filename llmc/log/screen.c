@@ -14,6 +14,7 @@
 #define ERASE "\r\033[K"
 
 static struct {
+    ScreenStyle style;
     bool terminal;
     char status[512]; // what stands on the last line
 } screen;
@@ -35,9 +36,15 @@ static void redraw(void) {
     flush();
 }
 
-void screen_open(void) {
+void screen_choose(ScreenStyle style) { screen.style = style; }
+
+static bool is_terminal(void) {
     const char *kind = getenv("TERM");
-    screen.terminal = isatty(STDOUT_FILENO) && kind && *kind && strcmp(kind, "dumb") != 0;
+    return isatty(STDOUT_FILENO) && kind && *kind && strcmp(kind, "dumb") != 0;
+}
+
+void screen_open(void) {
+    screen.terminal = screen.style == SCREEN_AUTO ? is_terminal() : screen.style == SCREEN_BAR;
     screen.status[0] = '\0';
     signal(SIGPIPE, SIG_IGN);
     error_set_before(erase);

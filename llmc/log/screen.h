@@ -8,11 +8,21 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
+/* What to show while training. */
+typedef enum {
+    SCREEN_AUTO, // a bar where standard output is a terminal, else lines
+    SCREEN_BAR,
+    SCREEN_LINES,
+} ScreenStyle;
+
+/* The style of screens that are opened from now on. */
+void screen_choose(ScreenStyle style);
+
 /* Finds out what standard output is. From now on SIGPIPE is ignored, and the status line makes way
  * for messages of error.h. */
 void screen_open(void);
 
-/* Whether a status line can be shown. */
+/* Whether a status line is shown. */
 bool screen_is_terminal(void);
 
 /* Columns that a status line may take, read anew each time; 79 where that is unknown. */

@@ -10,20 +10,21 @@
 #include <unistd.h>
 
 static int ranks_here = 1; // ranks on this machine
+static const char *threads_from = "no OpenMP";
 
 void backend_open(int local_rank, int local_size, int threads) {
     (void)local_rank, (void)threads; // every rank on this machine has the same device
     ranks_here = local_size;
 #ifdef _OPENMP
-    omp_set_num_threads(threads > 0 ? threads : world_cores());
+    omp_set_num_threads(world_threads(threads, &threads_from));
 #endif
 }
 
 const char *backend_name(void) {
-    static char name[64];
+    static char name[96];
     int threads = omp_get_max_threads();
-    snprintf(name, sizeof name, "CPU in plain loops, %d thread%s, float%d", threads,
-             threads == 1 ? "" : "s", (int)(8 * sizeof(real)));
+    snprintf(name, sizeof name, "CPU in plain loops, %d thread%s (%s), float%d", threads,
+             threads == 1 ? "" : "s", threads_from, (int)(8 * sizeof(real)));
     return name;
 }
 

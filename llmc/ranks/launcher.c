@@ -3,7 +3,12 @@
 
 #include "../base/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_CHARS = 4096 };
 
 typedef struct {
     const char *name;
@@ -53,4 +58,43 @@ Launcher launcher_detect(void) {
         return (Launcher){v->name, v->speaks_mpi, rank, size};
     }
     return (Launcher){"none", false, 0, 1};
+}
+
+/* Where a process's standard output leads: "/dev/pts/3", "pipe:[4711]", a file. False where the system does
+ * not say. */
+static bool output_of(long pid, char path[PATH_CHARS]) {
+    char link[64];
+    snprintf(link, sizeof link, "/proc/%ld/fd/1", pid);
+    ssize_t length = readlink(link, path, PATH_CHARS - 1);
+    path[length < 0 ? 0 : length] = '\0';
+    return length > 0;
+}
+
+/* The parent of a process, 0 where there is none or the system does not say. */
+static long parent_of(long pid) {
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid); // "PID (NAME) STATE PARENT ..."
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    const char *name_end = strrchr(text, ')');
+    long parent = 0;
+    return name_end && sscanf(name_end + 1, " %*c %ld", &parent) == 1 ? parent : 0;
+}
+
+bool launcher_output_is_terminal(void) {
+    if (!isatty(STDOUT_FILENO)) return false;
+    Launcher launcher = launcher_detect();
+    if (!launcher.speaks_mpi) return true;
+    char ours[PATH_CHARS], theirs[PATH_CHARS];
+    long pid = getpid();
+    if (!output_of(pid, ours)) return false;
+    // A shell between us and the launcher shares our output: the first that does not is the launcher.
+    do {
+        pid = parent_of(pid);
+        if (pid <= 1 || !output_of(pid, theirs)) return false;
+    } while (strcmp(ours, theirs) == 0);
+    return strncmp(theirs, "/dev/pts/", 9) == 0 || strncmp(theirs, "/dev/tty", 8) == 0 ||
+           strcmp(theirs, "/dev/console") == 0;
 }

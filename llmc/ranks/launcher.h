@@ -16,4 +16,8 @@ typedef struct {
  */
 Launcher launcher_detect(void);
 
+/* Whether what this process prints ends on a terminal. mpirun gives ranks a pseudo-terminal whatever its own
+ * output is, so under a launcher the launcher's output counts; false where that cannot be seen. */
+bool launcher_output_is_terminal(void);
+
 #endif

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-static const int signals[] = {SIGTERM, SIGINT, SIGUSR1};
+static const int signals[] = {SIGTERM, SIGINT, SIGUSR1}; // beside SIGHUP
 enum { SIGNALS = sizeof signals / sizeof signals[0] };
 
 static volatile sig_atomic_t asked;
@@ -17,10 +17,22 @@ static void note(int number) {
     for (int i = 0; i < SIGNALS; i++) signal(signals[i], SIG_DFL); // the next one ends the program
 }
 
+/* A terminal that goes away sends more than one, so these never end the program. */
+static void note_hangup(int number) {
+    (void)number;
+    asked = 1;
+}
+
 void stop_watch(void) {
     struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &action, NULL);
+
+    struct sigaction before;
+    sigaction(SIGHUP, NULL, &before);
+    if (before.sa_handler == SIG_IGN) return; // nohup
+    action.sa_handler = note_hangup;
+    sigaction(SIGHUP, &action, NULL);
 }
 
 bool stop_asked(void) { return asked != 0; }

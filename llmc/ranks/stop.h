@@ -1,5 +1,6 @@
-/* stop.h: asking a run to stop. SIGTERM, SIGINT and SIGUSR1 set a flag that the training loop looks at
- * between two updates; a second signal ends the program at once, as if nobody had watched. */
+/* stop.h: asking a run to stop. SIGTERM, SIGINT, SIGUSR1 and SIGHUP set a flag that the training loop looks
+ * at between two updates. A second of the first three ends the program at once, as if nobody had watched.
+ * SIGHUP comes when the terminal is gone; where it is ignored from the start (nohup) it stays so. */
 #ifndef LLMC_STOP_H
 #define LLMC_STOP_H
 

@@ -8,7 +8,10 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+enum { MOST_THREADS = 4096 }; // as --threads
 
 static World world = {.size = 1, .local_size = 1, .launcher = "none"};
 
@@ -36,6 +39,30 @@ World world_open(int *argc, char ***argv) {
 int world_rank(void) { return world.rank; }
 
 int world_size(void) { return world.size; }
+
+/* What the environment asks for, 0 where it does not. OpenMP lets it be a list, a number for each level of
+ * nesting; there is one level here. */
+static int threads_of_environment(void) {
+    const char *text = getenv("OMP_NUM_THREADS");
+    if (!text || !*text) return 0;
+    char *end;
+    long threads = strtol(text, &end, 10);
+    if (end == text || !strchr(" ,", *end) || threads < 1 || threads > MOST_THREADS)
+        fatal(EXIT_USAGE, "environment: OMP_NUM_THREADS is \"%.80s\", expected a whole number from 1 to %d; "
+              "unset it or give --threads", text, MOST_THREADS);
+    return (int)threads;
+}
+
+int world_threads(int wanted, const char **source) {
+    int share = world_cores(); // first, because all ranks must be there
+    if (wanted > 0) {
+        *source = "--threads";
+        return wanted;
+    }
+    int asked = threads_of_environment();
+    *source = asked ? "OMP_NUM_THREADS" : world.local_size > 1 ? "its share of the cores" : "one a core";
+    return asked ? asked : share;
+}
 
 #ifdef CPU_COUNT
 int world_cores(void) {

@@ -31,6 +31,11 @@ int world_rank(void);
  * may bind each rank to cores of its own, or all to the same ones, or not at all. */
 int world_cores(void);
 
+/* The threads that this rank shall have: `wanted` (--threads) if above 0, else OMP_NUM_THREADS (the first
+ * number of its list), else world_cores. *source becomes which of them it was, for the start-up table. Fatal
+ * (EXIT_USAGE) when OMP_NUM_THREADS is no number of threads. All ranks call it together. */
+int world_threads(int wanted, const char **source);
+
 /* All ranks wait for all. */
 void world_barrier(void);
 

@@ -58,7 +58,8 @@ typedef struct {
     "type of each token in files without a header, whatever they look like; auto: uint16 in .bin " \
     "files, bytes in text"
 #define HELP_THREADS                                                                               \
-    "CPU threads of a rank, instead of its share of the cores; does not change the result"
+    "CPU threads of a rank, instead of OMP_NUM_THREADS or its share of the cores; does not change "  \
+    "the result"
 
 typedef struct {
     const char *name, *metavar; // metavar: NULL for a switch

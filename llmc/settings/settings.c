@@ -92,7 +92,8 @@ void options_help(FILE *out) { option_help(&train_options, out); }
 /* Whether an option concerns one start of the program, not the run. */
 static bool of_this_start(const char *name) {
     static const char *const names[] = {"out",   "overwrite", "resume",
-                                        "force", "threads",   "rank-timeout", "hang-timeout"};
+                                        "force", "threads",   "rank-timeout", "hang-timeout",
+                                        "progress"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i], name) == 0) return true;
     return false;

@@ -65,6 +65,7 @@ typedef struct {
     int64_t val_tokens; // validation targets, rounded up to whole sequences; 0: all
     const char *hellaswag;      // NULL: none
     int64_t hellaswag_examples; // 0: all
+    int progress; // a ScreenStyle (log/screen.h)
     double temperature;
     int64_t top_k; // 0: off
     // plan
@@ -103,8 +104,8 @@ void settings_each(const Settings *settings, OptionVisitor visit, void *context)
 typedef const char *(*OptionRecord)(void *context, const char *name, int item);
 
 /* Resuming: every option that describes the run and was not given takes its recorded value instead of a
- * default. Those that only concern this start of it keep theirs: out, overwrite, resume, force, threads and
- * both timeouts. The strings are not copied. */
+ * default. Those that only concern this start of it keep theirs: out, overwrite, resume, force, threads,
+ * progress and both timeouts. The strings are not copied. */
 void settings_adopt(Settings *settings, OptionRecord record, void *context);
 
 /* Whether the user set an option. */

@@ -119,6 +119,8 @@ const Option option_table[] = {
      "length of a sample; 0: no samples"},
     {"log-every", "N", "Output", OPTION_INTEGER, FIELD(log_every), INTERVAL, "1", "1",
      "steps between lines on the screen (files have every step); 0: off"},
+    {"progress", "HOW", "Output", OPTION_CHOICE, FIELD(progress), CHOICES("auto bar lines"), "auto", "auto",
+     "on the screen a bar, a line for each step, or what fits: a bar on a terminal"},
     {"temperature", "X", "Output", OPTION_REAL, FIELD(temperature), NOT_NEGATIVE, "0.8", "1.0",
      "of samples: 0 takes the likeliest token, 1 draws as the model predicts, above is wilder"},
     {"top-k", "N", "Output", OPTION_INTEGER, FIELD(top_k), COUNT_OR_0, "0", "50",

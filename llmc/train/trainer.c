@@ -9,6 +9,8 @@
 #include "../checkpoint/checkpoint_list.h"
 #include "../files/path.h"
 #include "../files/temporary.h"
+#include "../log/screen.h"
+#include "../ranks/launcher.h"
 #include "run_directory.h"
 #include "rank_consistency.h"
 #include "startup_table.h"
@@ -171,6 +173,8 @@ void trainer_start_log(Trainer *t, const Dataset *data) {
         set_back(t->out, s, &resume->at);
     else if (replaces_run(t))
         run_directory_clear(t->out);
+    bool unseen = s->progress == SCREEN_AUTO && !launcher_output_is_terminal();
+    screen_choose(unseen ? SCREEN_LINES : (ScreenStyle)s->progress);
     startup_table_print(&t->plan, s, &t->world, data, &t->sequences);
     double flops = gpt2_flops_per_token(&t->plan.config), peak = backend_peak_flops() * t->world.size;
     if (resume->same_out) {
