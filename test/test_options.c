@@ -287,6 +287,7 @@ TEST(help_fits,
 
 /* A value that each kind of option takes, and that is not its default. */
 static const char *some_value(const Option *option) {
+    static char word[OPTION_WORD_CHARS];
     switch (option->type) {
     case OPTION_INTEGER:
     case OPTION_SEED:
@@ -294,7 +295,7 @@ static const char *some_value(const Option *option) {
     case OPTION_REAL:
         return option->range.or_zero ? "1234.567" : "0.00001234567";
     case OPTION_CHOICE:
-        return strcmp(option->name, "schedule") == 0 ? "linear" : "uint16";
+        return option_choice(word, &option->range, 1);
     case OPTION_NONFINITE:
         return "skip:4";
     default:
