@@ -7,7 +7,8 @@
 #include "../base/memory.h"
 #include "../base/rng.h"
 #include "../files/path.h"
-#include "../weights/hf_model.h"
+#include "../weights/hf_config.h"
+#include "../weights/hf_tensors.h"
 
 #include <errno.h>
 #include <fcntl.h>

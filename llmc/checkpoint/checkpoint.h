@@ -1,6 +1,6 @@
 /* checkpoint.h: one checkpoint. A directory OUT/step_NNNNNNNN that Hugging Face's tools open:
  *
- *   config.json  model.safetensors       the model (hf_model.h)
+ *   config.json  model.safetensors       the model (hf_config.h, hf_tensors.h)
  *   optimizer.safetensors                AdamW's moments, as m.NAME and v.NAME; matrices stand (out, in)
  *   tokenizer files                      if the tokenizer is known (tokenizer.h)
  *   trainer_state.json                   everything else, and the sums of all files (trainer_state.h)

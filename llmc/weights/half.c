@@ -1,4 +1,5 @@
-/* half.c: see half.h. */
+/* half.c: 16-bit floats to 32 bits and back. f16 has 5 bits of exponent and 10 of fraction (IEEE 754 binary16);
+ * bf16 is the upper half of a float. */
 #include "half.h"
 
 #include <math.h>
@@ -28,5 +29,5 @@ uint16_t bf16_of_float(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     if (isnan(x)) return (uint16_t)(bits >> 16 | 0x40); // quiet, and never rounded to infinity
-    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16); // to nearest, ties to even
 }

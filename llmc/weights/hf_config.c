@@ -1,5 +1,6 @@
-/* hf_config.c: config.json, see hf_model.h. */
-#include "hf_model.h"
+/* hf_config.c: config.json. Only settings that change what is computed are looked at. A value that this
+ * project's GPT-2 does not have is refused by its name: to ignore it would compute another model. */
+#include "hf_config.h"
 
 #include "../base/error.h"
 #include "../files/input.h"

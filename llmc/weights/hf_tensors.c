@@ -1,5 +1,6 @@
-/* hf_tensors.c: the model's tensors in Hugging Face's names and orientation, see hf_model.h. */
-#include "hf_model.h"
+/* hf_tensors.c: the model's tensors in Hugging Face's names and orientation: first which of a file's tensors are
+ * the model's, then reading, then writing. */
+#include "hf_tensors.h"
 
 #include "../base/error.h"
 #include "../base/memory.h"

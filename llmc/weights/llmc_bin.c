@@ -1,4 +1,5 @@
-/* llmc_bin.c: see llmc_bin.h. */
+/* llmc_bin.c: llm.c's model files. The file orders tensors by kind first and by layer second, the tensor table by
+ * layer first: table_index is the translation, and both reading and writing go through it. */
 #include "llmc_bin.h"
 
 #include "../base/error.h"
@@ -144,7 +145,7 @@ static void write_rows(void *to, const Tensor *tensor, size_t row, size_t rows, 
     (void)row;
     if (target->version == LLMC_BIN_BF16) {
         unsigned char *bytes =
-            (unsigned char *)values; // in place: the narrow values never overtake
+            (unsigned char *)values; // in place: 2 bytes are written where 4 were read
         for (size_t i = 0; i < count; i++) {
             uint16_t bits = bf16_of_float(values[i]);
             if (!isfinite(float_of_bf16(bits)))

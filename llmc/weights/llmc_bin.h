@@ -1,16 +1,23 @@
-/* llmc_bin.h: the model files of llm.c (gpt2_124M.bin and the like), versions 3 (float) and 5
- * (BF16).
+// clang-format off
+/* llmc_bin.h: the model files of llm.c (gpt2_124M.bin and the like), versions 3 (float32) and 5 (bf16).
  *
- *   256 int32: magic 20240326, version, seq_len T, vocab V, layers L, heads NH, channels C, padded
- * vocab Vp wte (Vp,C), wpe (T,C), then each tensor of a block for all layers: ln_1 weight (L,C),
- * ..., then ln_f
+ *     256 int32     magic 20240326, version, seq_len T, vocabulary V, layers L, heads NH, channels C,
+ *                   padded vocabulary Vp, then zeros
+ *     wte           (Vp, C)
+ *     wpe           (T, C)
+ *     ln_1 weight   (L, C), then each further tensor of a block for all layers at once
+ *     ...
+ *     ln_f weight   (C)
+ *     ln_f bias     (C)
  *
- * Little-endian, no gaps, the file ends with the last tensor; weights are (out, in) as here.
- * Whatever is wrong in a file is fatal (EXIT_INPUT). */
+ * Little-endian, without gaps; the file ends with the last tensor. Weights are (out, in), as here. Whatever is
+ * wrong in a file is fatal (EXIT_INPUT). */
+// clang-format on
 #ifndef LLMC_LLMC_BIN_H
 #define LLMC_LLMC_BIN_H
 
-#include "hf_model.h"
+#include "../files/output.h"
+#include "tensor_copy.h"
 
 typedef struct LlmcBin LlmcBin;
 

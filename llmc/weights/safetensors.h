@@ -6,7 +6,7 @@
  *
  * Offsets count from the end of the header; the tensors must cover the data without hole or
  * overlap. A file is hostile until checked: whatever is wrong is fatal (EXIT_INPUT), with file,
- * tensor, found and expected. Not here: what the tensors mean (hf_model.h). */
+ * tensor, found and expected. Not here: what the tensors mean (hf_tensors.h). */
 #ifndef LLMC_SAFETENSORS_H
 #define LLMC_SAFETENSORS_H
 

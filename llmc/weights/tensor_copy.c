@@ -1,4 +1,5 @@
-/* tensor_copy.c: see tensor_copy.h. */
+/* tensor_copy.c: the loop over a tensor's rows. A piece has whole multiples of STRIP rows, so that a reader that
+ * transposes touches whole cache lines. */
 #include "tensor_copy.h"
 
 #include "../base/memory.h"

@@ -1,4 +1,4 @@
-/* transpose_columns.c: see transpose_columns.h. */
+/* transpose_columns.c: tile by tile, so that the lines read and the lines written are both used whole. */
 #include "transpose_columns.h"
 
 #include "../base/arithmetic.h"
@@ -6,7 +6,7 @@
 
 enum {
     TILE = 16,       // a side: 16 floats are a cache line, and a tile stays in the nearest cache
-    WORTH = 1 << 16, // floats for which threads meet
+    WORTH = 1 << 16, // floats from which it pays to wake the other threads
 };
 
 void transpose_columns(float *out, const float *matrix, size_t rows, size_t columns, size_t first,

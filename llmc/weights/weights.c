@@ -1,4 +1,6 @@
-/* weights.c: see weights.h. */
+/* weights.c: a model in whatever form a user has it: a Hugging Face directory, one of its safetensors files, a
+ * checkpoint, an llm.c file. weights_open finds out which; from then on tensors are read in one way. What cannot
+ * be read is named, with the way to convert it. */
 #include "weights.h"
 
 #include "../base/error.h"
@@ -6,6 +8,7 @@
 #include "../base/memory.h"
 #include "../files/file_kind.h"
 #include "../files/path.h"
+#include "hf_config.h"
 #include "hf_index.h"
 #include "llmc_bin.h"
 

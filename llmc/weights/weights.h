@@ -5,7 +5,7 @@
 #define LLMC_WEIGHTS_H
 
 #include "../model/gpt2.h"
-#include "hf_model.h"
+#include "hf_tensors.h"
 
 typedef struct Weights Weights;
 

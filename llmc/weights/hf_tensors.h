@@ -1,25 +1,18 @@
-/* hf_model.h: a GPT-2 as Hugging Face's tools keep it: config.json and tensors in safetensors
- * files.
+/* hf_tensors.h: the tensors of a GPT-2 as Hugging Face's tools keep them, in safetensors files.
  *
- * The four matrices of a block are Conv1D there, stored (in, out); here weights are (out, in). They
- * are transposed on the way in and out, in pieces: no second copy of the model exists. Names may
- * carry prefixes ("transformer.", "module.", "_orig_mod."); the tied matrix may be stored as wte.weight, as
- * lm_head.weight or as both (equal), and so may the causal masks h.N.attn.bias and h.N.attn.masked_bias, which
- * are skipped. The tensors may lie in several files (hf_index.h). Anything
- * else unknown, missing or of another shape is fatal (EXIT_INPUT) and named. */
-#ifndef LLMC_HF_MODEL_H
-#define LLMC_HF_MODEL_H
+ * The four matrices of a block are Conv1D there, stored (in, out); here weights are (out, in). They are
+ * transposed when read and when written, in pieces: no second copy of the model exists. Names may have
+ * prefixes ("transformer.", "module.", "_orig_mod."). The tied matrix may be stored as wte.weight, as
+ * lm_head.weight, or as both if they are equal. The causal masks h.N.attn.bias and h.N.attn.masked_bias may be
+ * there and are skipped. The tensors may lie in several files (hf_index.h). Anything else that is unknown,
+ * missing or of another shape is fatal (EXIT_INPUT) and named. Next: hf_config.h for the shape. */
+#ifndef LLMC_HF_TENSORS_H
+#define LLMC_HF_TENSORS_H
 
 #include "../files/output.h"
-#include "safetensors.h"
 #include "../model/config.h"
+#include "safetensors.h"
 #include "tensor_copy.h"
-
-/* The shape in a config.json. A model that computes anything else than this project's GPT-2
- * (another activation, epsilon, inner size, ...) is refused by the name of the setting. */
-Config hf_config_read(const char *path);
-/* end_of_text: the id of the token that ends texts; -1: there is none. */
-void hf_config_write(OutputFile *file, const Config *config, int32_t end_of_text);
 
 /* How a file of weights begins its names: "", "transformer.", "_orig_mod.transformer.", ... */
 enum { HF_PREFIX = 64 };
