@@ -28,7 +28,7 @@ check "... the same for the same bytes" test "$(identity "$dir/same")" = "$(iden
 check "... and another for others" test "$(identity "$dir/same")" != "$(identity "$dir/text")"
 
 # ---- ids beyond the vocabulary: 5,000 raw tokens, of which token 4,000 is 60,000
-head -c 10000 /dev/zero | tr '\0' '\1' >"$dir/tokens.bin"
+head -c 10000 /dev/zero | tr '\0' '\300' >"$dir/tokens.bin"
 printf '\140\352' | dd of="$dir/tokens.bin" bs=1 seek=8000 conv=notrunc 2>/dev/null
 says="token 4000 is 60000, but ids 0 to 50256 are expected"
 refuses 3 "$says" "an id beyond the vocabulary ends training before it begins" \

@@ -85,9 +85,9 @@ static void verify_run(const char *path) {
 static void verify_data(const char *path, int64_t vocab) {
     Stream *stream = stream_open(&path, 1, STREAM_ALL);
     if (vocab) stream_set_vocab(stream, (int)vocab);
-    printf("%s: data, %llu %s in %d file%s, the largest is %lu, identity %016llx\n", path,
+    printf("%s: data, %llu %s in %d file%s, the largest is %llu, identity %016llx\n", path,
            (unsigned long long)stream_length(stream), stream_is_bytes(stream) ? "bytes of text" : "tokens",
-           stream_files(stream), stream_files(stream) == 1 ? "" : "s", (unsigned long)stream_largest(stream),
+           stream_files(stream), stream_files(stream) == 1 ? "" : "s", (unsigned long long)stream_largest(stream),
            (unsigned long long)stream_identity(stream));
     stream_close(stream);
 }

@@ -19,13 +19,13 @@ enum { PIECE = 8 << 20, READ_BYTES = 1 << 18 }; // multiples of every token's wi
 
 typedef struct {
     Checksum sum;
-    uint32_t largest;
+    uint64_t largest;
     uint64_t bytes;
     int failure; // an errno
 } Piece;
 
-static uint32_t largest_of(const Shard *shard, const unsigned char *data, size_t bytes) {
-    uint32_t largest = 0;
+static uint64_t largest_of(const Shard *shard, const unsigned char *data, size_t bytes) {
+    uint64_t largest = 0;
     switch (shard->type) {
     case TOKEN_BYTE:
         for (size_t i = 0; i < bytes; i++) largest = data[i] > largest ? data[i] : largest;
@@ -40,18 +40,15 @@ static uint32_t largest_of(const Shard *shard, const unsigned char *data, size_t
             largest = load_u32(data + i) > largest ? load_u32(data + i) : largest;
         break;
     case TOKEN_I64:
-        for (size_t i = 0; i + 8 <= bytes; i += 8) {
-            uint64_t id = load_u64(data + i);
-            uint32_t capped = id < UINT32_MAX ? (uint32_t)id : UINT32_MAX;
-            largest = capped > largest ? capped : largest;
-        }
+        for (size_t i = 0; i + 8 <= bytes; i += 8)
+            largest = load_u64(data + i) > largest ? load_u64(data + i) : largest;
         break;
     }
     return largest;
 }
 
 static void add(Piece *piece, const Shard *shard, const unsigned char *data, size_t bytes) {
-    uint32_t largest = largest_of(shard, data, bytes);
+    uint64_t largest = largest_of(shard, data, bytes);
     checksum_add(&piece->sum, data, bytes);
     piece->bytes += bytes;
     if (largest > piece->largest) piece->largest = largest;

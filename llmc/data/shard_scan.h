@@ -7,7 +7,7 @@
 
 typedef struct {
     uint64_t checksum; // of the bytes of all tokens
-    uint32_t largest;  // id; a negative one counts as above INT32_MAX. 0 where there are no tokens
+    uint64_t largest;  // id; a negative one counts as above all others. 0 where there are no tokens
 } ShardScan;
 
 /* Reads the shard on all threads (several GB/s from the page cache). Fatal (EXIT_INPUT) where it cannot be

@@ -181,8 +181,8 @@ static const ShardScan *scan_of(const Stream *stream, int i) {
     return &shared->scans[i];
 }
 
-uint32_t stream_largest(const Stream *stream) {
-    uint32_t largest = 0;
+uint64_t stream_largest(const Stream *stream) {
+    uint64_t largest = 0;
     for (int i = 0; i < stream->shared->count; i++)
         if (scan_of(stream, i)->largest > largest) largest = scan_of(stream, i)->largest;
     return largest;

@@ -71,7 +71,7 @@ int stream_vocab_beside(const Stream *stream);
 void stream_set_vocab(Stream *stream, int vocab);
 
 /* The largest id in the stream's files. Reads them all, if nothing has yet. */
-uint32_t stream_largest(const Stream *stream);
+uint64_t stream_largest(const Stream *stream);
 
 /* Tokens first .. first+count to out. first + count <= stream_length. */
 void stream_read(const Stream *stream, uint64_t first, size_t count, int32_t *out);
