@@ -39,7 +39,7 @@ oracle := $(patsubst llmc/plain/%.c,$(BUILD)/oracle/%.o,$(wildcard llmc/plain/*.
 on     := $(if $(filter plain,$(KERNELS)),_plain,$(if $(filter cpu,$(KERNELS)),,$(error KERNELS=$(KERNELS): is cpu or plain)))
 tests  := $(patsubst test/%.c,$(BUILD)/%,$(wildcard test/test_*.c)) \
           $(foreach r,float double,$(patsubst test/%.c,$(BUILD)/%_$(r),$(wildcard test/real_*.c))) \
-          $(BUILD)/backend_cpu $(BUILD)/backend_plain
+          $(BUILD)/backend_cpu $(BUILD)/backend_plain $(BUILD)/fuzz_seeds
 reference  = $(foreach r,float double,$(BUILD)/test_gpt2$(1)_$(r)) # against recorded float64 values
 scripts := $(wildcard test/cli_*.sh)
 
@@ -51,7 +51,7 @@ Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s%s\n' $(1) $(2))
 
 # ---- targets ------------------------------------------------------------------------------------
-.PHONY: all help run setup test test_gpt2 test_gpt2cu chapter27 mutate soak lint bench clean FORCE
+.PHONY: all help run setup test test_gpt2 test_gpt2cu chapter27 mutate soak fuzz lint bench clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -83,8 +83,11 @@ chapter27: $(BUILD)/test_gpt2_double ## print each number of chapter 27 beside t
 mutate: ## show that these tests fail for each of a list of small wrongs in the code
 	$(Q)sh dev/mutate.sh
 
-soak: train_gpt2 $(BUILD)/train_gpt2_alone ## kill runs 1,000 times, restart them, start two at once (half an hour)
-	$(Q)for script in cli_resume cli_restart; do BUILD=$(BUILD) SOAK=1 sh test/$$script.sh || exit 1; done
+fuzz: ## feed wrong files to every reader, FUZZ_SECONDS (60) each; needs clang
+	$(Q)MAKE=$(MAKE) sh test/fuzz/run.sh
+
+soak: train_gpt2 $(BUILD)/train_gpt2_alone $(BUILD)/fault_shim.so $(BUILD)/strangers ## kill runs 1,000 times, restart them, start two at once, let calls fail (an hour)
+	$(Q)for script in cli_resume cli_restart cli_watchdog cli_faults; do BUILD=$(BUILD) SOAK=1 sh test/$$script.sh || exit 1; done
 
 lint: ## includes point one way; formatting; no fast-math
 	$(Q)sh dev/lint.sh
@@ -130,6 +133,15 @@ $(BUILD)/backend_cpu $(BUILD)/backend_plain:
 	$(call say,link,$@)
 	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
 $(BUILD)/make_data: $(BUILD)/test/make_data.o
+# Readers of files in a harness: fatal() comes back, and files are blocks of exactly their size.
+fuzz_parts = $(patsubst test/fuzz/%.c,$(BUILD)/test/fuzz/%.o,$(filter-out %/fuzzer.c %/seeds.c,$(wildcard test/fuzz/*.c))) \
+             $(filter-out %/base/error.o %/files/input.o,$(shared)) $(call cpu,float)
+$(BUILD)/fuzz_seeds: $(BUILD)/test/fuzz/seeds.o $(fuzz_parts)
+	$(call say,link,$@)
+	$(Q)$(CC) $(flags) -o $@ $^ $(libs)
+$(BUILD)/fuzzer: $(BUILD)/test/fuzz/fuzzer.o $(fuzz_parts)
+	$(call say,link,$@)
+	$(Q)$(CC) $(flags) -fsanitize=fuzzer -o $@ $^ $(libs)
 $(BUILD)/fault_shim.so: test/fault_shim.c
 	$(call say,link,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -Wall -Wextra -shared -fPIC -o $@ $< -ldl

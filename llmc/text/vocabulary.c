@@ -49,9 +49,9 @@ static void make_room(Vocabulary *v, int32_t id) {
 
 void vocabulary_add(Vocabulary *v, const char *text, int64_t id) {
     char shown[JSON_SHOWN];
-    if (id < 0 || id >= MOST_TOKENS)
-        fatal(EXIT_INPUT, "%s: token \"%s\" has id %" PRId64 ", but 0 to %d are expected", v->file,
-              json_shown(text, shown), id, MOST_TOKENS - 1);
+    if (id < 0 || id >= v->most)
+        fatal(EXIT_INPUT, "%s: token \"%s\" has id %" PRId64 ", but 0 to %" PRId64 " are expected", v->file,
+              json_shown(text, shown), id, v->most - 1);
     int32_t known = vocabulary_find(v, text);
     if (known == id) return;
     make_room(v, (int32_t)id);
@@ -67,6 +67,8 @@ void vocabulary_add(Vocabulary *v, const char *text, int64_t id) {
 }
 
 void vocabulary_add_all(Vocabulary *v, const Json *object) {
+    // Ids leave few gaps: a small file does not ask for a large table.
+    v->most = object->count < MOST_TOKENS / 2 ? 2 * (int64_t)object->count + 1024 : MOST_TOKENS;
     for (const Json *token = object->first; token; token = token->next) {
         int64_t id;
         char shown[JSON_SHOWN];
@@ -189,6 +191,9 @@ static void read_llmc(Tokenizer *t, const char *path) {
     if (size < LLMC_HEADER) fatal(EXIT_INPUT, "%s: has %zu bytes, less than an llm.c header's 1024", path, size);
     const unsigned char *bytes = file_at(file, 0, size);
     uint32_t version = load_u32(bytes + 4), vocab = load_u32(bytes + 8);
+    if (size - LLMC_HEADER < vocab)
+        fatal(EXIT_INPUT, "%s: %zu bytes cannot hold %" PRIu32 " tokens (header entry 2): the file is cut; fetch it again",
+              path, size - LLMC_HEADER, vocab);
     if (version != 1 && version != 2)
         fatal(EXIT_INPUT, "%s: version (header entry 1) is %" PRIu32 ", but 1 or 2 is expected", path, version);
     if (vocab < 1 || vocab >= MOST_TOKENS)

@@ -11,6 +11,7 @@ typedef struct {
     const char *file; // for messages
     Tokenizer *tokenizer;
     const char **tokens; // (capacity) by id; NULL: no such token
+    int64_t most;        // ids are below
     int vocab, capacity; // the largest id + 1
     int32_t *table;      // (table_size) ids by the hash of their text; -1: free
     size_t table_size, used;
