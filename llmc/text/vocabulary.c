@@ -192,8 +192,9 @@ static void read_llmc(Tokenizer *t, const char *path) {
     const unsigned char *bytes = file_at(file, 0, size);
     uint32_t version = load_u32(bytes + 4), vocab = load_u32(bytes + 8);
     if (size - LLMC_HEADER < vocab)
-        fatal(EXIT_INPUT, "%s: %zu bytes cannot hold %" PRIu32 " tokens (header entry 2): the file is cut; fetch it again",
-              path, size - LLMC_HEADER, vocab);
+        fatal(EXIT_INPUT,
+              "%s: %zu bytes cannot hold %" PRIu32 " tokens (header entry 2): the file is cut; fetch it again", path,
+              size - LLMC_HEADER, vocab);
     if (version != 1 && version != 2)
         fatal(EXIT_INPUT, "%s: version (header entry 1) is %" PRIu32 ", but 1 or 2 is expected", path, version);
     if (vocab < 1 || vocab >= MOST_TOKENS)

@@ -16,10 +16,10 @@ char doubles_said[2048];
 
 static void keep(const char *format, va_list args) { vsnprintf(doubles_said, sizeof doubles_said, format, args); }
 
-#define SAY                                                                                                            \
-    va_list args;                                                                                                      \
-    va_start(args, format);                                                                                            \
-    keep(format, args);                                                                                                \
+#define SAY                                                                                                        \
+    va_list args;                                                                                                  \
+    va_start(args, format);                                                                                        \
+    keep(format, args);                                                                                            \
     va_end(args)
 
 void fatal(int code, const char *format, ...) {

@@ -25,7 +25,8 @@ static char folder[64];
 
 static void make_folder(void) {
     if (folder[0]) return;
-    snprintf(folder, sizeof folder, "%s/train_gpt2_fuzz.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    snprintf(folder, sizeof folder, "%s/train_gpt2_fuzz.XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     if (!mkdtemp(folder)) abort();
 }
 
@@ -154,7 +155,9 @@ static void use_tokenizer(const char *path) {
     tokenizer_free(tokenizer);
 }
 
-static void read_tokenizer_json(const uint8_t *data, size_t size) { use_tokenizer(put("tokenizer.json", data, size)); }
+static void read_tokenizer_json(const uint8_t *data, size_t size) {
+    use_tokenizer(put("tokenizer.json", data, size));
+}
 
 static void read_vocab(const uint8_t *data, size_t size) {
     const uint8_t *vocab;
@@ -187,20 +190,13 @@ static void read_options(const uint8_t *data, size_t size) {
     free(text);
 }
 
-const Reader readers[] = {{"json", read_json},
-                          {"state", read_state},
-                          {"model", read_model},
-                          {"safetensors", read_safetensors},
-                          {"index", read_index},
-                          {"llmc", read_llmc},
-                          {"tokens", read_tokens},
-                          {"npy", read_npy},
-                          {"text", read_text},
-                          {"tokenizer_json", read_tokenizer_json},
-                          {"vocab", read_vocab},
-                          {"tokenizer_bin", read_tokenizer_bin},
-                          {"examples", read_examples},
-                          {"pickle", read_pickle},
+const Reader readers[] = {{"json", read_json},         {"state", read_state},
+                          {"model", read_model},       {"safetensors", read_safetensors},
+                          {"index", read_index},       {"llmc", read_llmc},
+                          {"tokens", read_tokens},     {"npy", read_npy},
+                          {"text", read_text},         {"tokenizer_json", read_tokenizer_json},
+                          {"vocab", read_vocab},       {"tokenizer_bin", read_tokenizer_bin},
+                          {"examples", read_examples}, {"pickle", read_pickle},
                           {"options", read_options}};
 const int reader_count = sizeof readers / sizeof *readers;
 

@@ -30,33 +30,45 @@ static size_t two_parts(uint8_t *out, const char *first, const uint8_t *second, 
 // ---- JSON -------------------------------------------------------------------------------------
 
 static size_t json(uint8_t *out) {
-    return text(out, "{\"a\": [1, -2.5e3, true, false, null, {}], \"\\u00e9\\ud83d\\ude00\\n\": \"caf\xc3\xa9 \\\"\"}\n");
+    return text(
+        out, "{\"a\": [1, -2.5e3, true, false, null, {}], \"\\u00e9\\ud83d\\ude00\\n\": \"caf\xc3\xa9 \\\"\"}\n");
 }
 
 static size_t state(uint8_t *out) {
-    return text(out, "{\n  \"format\":\"train_gpt2 checkpoint\",\n  \"version\":2,\n  \"step\":5,\n  \"updates\":5,\n"
-                     "  \"skipped\":0,\n  \"position\":40,\n  \"tokens\":640,\n  \"seconds\":0.25,\n  \"schedule_end\":20,\n"
-                     "  \"log\":{\"log.txt\":90,\"metrics.jsonl\":700},\n  \"data\":\"0123456789abcdef\",\n"
-                     "  \"settings\":{\"model\":\"tiny\",\"data\":[\"a.txt\"],\"lr\":0.001,\"exact\":true,\"out\":null},\n"
-                     "  \"files\":{\"model.safetensors\":{\"bytes\":704,\"sum\":\"fedcba9876543210\"}}");
+    return text(
+        out,
+        "{\n  \"format\":\"train_gpt2 checkpoint\",\n  \"version\":2,\n  \"step\":5,\n  \"updates\":5,\n"
+        "  \"skipped\":0,\n  \"position\":40,\n  \"tokens\":640,\n  \"seconds\":0.25,\n  \"schedule_end\":20,\n"
+        "  \"log\":{\"log.txt\":90,\"metrics.jsonl\":700},\n  \"data\":\"0123456789abcdef\",\n"
+        "  \"settings\":{\"model\":\"tiny\",\"data\":[\"a.txt\"],\"lr\":0.001,\"exact\":true,\"out\":null},\n"
+        "  \"files\":{\"model.safetensors\":{\"bytes\":704,\"sum\":\"fedcba9876543210\"}}");
 }
 
 // ---- models -----------------------------------------------------------------------------------
 
-static const char config[] = "{\"model_type\":\"gpt2\",\"activation_function\":\"gelu_new\",\"n_layer\":1,\"n_head\":1,"
-                             "\"n_embd\":2,\"n_positions\":2,\"vocab_size\":3,\"layer_norm_epsilon\":1e-05}";
+static const char config[] =
+    "{\"model_type\":\"gpt2\",\"activation_function\":\"gelu_new\",\"n_layer\":1,\"n_head\":1,"
+    "\"n_embd\":2,\"n_positions\":2,\"vocab_size\":3,\"layer_norm_epsilon\":1e-05}";
 
 static const struct {
     const char *name;
     int rows, columns; // columns 0: a vector
-} tensors[] = {{"wte.weight", 3, 2},          {"wpe.weight", 2, 2},
-               {"h.0.ln_1.weight", 2, 0},     {"h.0.ln_1.bias", 2, 0},
-               {"h.0.attn.c_attn.weight", 2, 6}, {"h.0.attn.c_attn.bias", 6, 0},
-               {"h.0.attn.c_proj.weight", 2, 2}, {"h.0.attn.c_proj.bias", 2, 0},
-               {"h.0.ln_2.weight", 2, 0},     {"h.0.ln_2.bias", 2, 0},
-               {"h.0.mlp.c_fc.weight", 2, 8}, {"h.0.mlp.c_fc.bias", 8, 0},
-               {"h.0.mlp.c_proj.weight", 8, 2}, {"h.0.mlp.c_proj.bias", 2, 0},
-               {"ln_f.weight", 2, 0},         {"ln_f.bias", 2, 0}};
+} tensors[] = {{"wte.weight", 3, 2},
+               {"wpe.weight", 2, 2},
+               {"h.0.ln_1.weight", 2, 0},
+               {"h.0.ln_1.bias", 2, 0},
+               {"h.0.attn.c_attn.weight", 2, 6},
+               {"h.0.attn.c_attn.bias", 6, 0},
+               {"h.0.attn.c_proj.weight", 2, 2},
+               {"h.0.attn.c_proj.bias", 2, 0},
+               {"h.0.ln_2.weight", 2, 0},
+               {"h.0.ln_2.bias", 2, 0},
+               {"h.0.mlp.c_fc.weight", 2, 8},
+               {"h.0.mlp.c_fc.bias", 8, 0},
+               {"h.0.mlp.c_proj.weight", 8, 2},
+               {"h.0.mlp.c_proj.bias", 2, 0},
+               {"ln_f.weight", 2, 0},
+               {"ln_f.bias", 2, 0}};
 
 /* A safetensors file of these tensors, each of `width` bytes an element. */
 static size_t safetensors(uint8_t *out, const char *dtype, const char *prefix, int width) {
@@ -64,8 +76,8 @@ static size_t safetensors(uint8_t *out, const char *dtype, const char *prefix, i
     int length = sprintf(header, "{\"__metadata__\":{\"format\":\"pt\"}"), data = 0;
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
         int columns = tensors[i].columns, bytes = tensors[i].rows * (columns ? columns : 1) * width;
-        length += sprintf(header + length, ",\"%s%s\":{\"dtype\":\"%s\",\"shape\":[%d", prefix, tensors[i].name, dtype,
-                          tensors[i].rows);
+        length += sprintf(header + length, ",\"%s%s\":{\"dtype\":\"%s\",\"shape\":[%d", prefix, tensors[i].name,
+                          dtype, tensors[i].rows);
         if (columns) length += sprintf(header + length, ",%d", columns);
         length += sprintf(header + length, "],\"data_offsets\":[%d,%d]}", data, data + bytes);
         data += bytes;
@@ -130,7 +142,9 @@ static size_t npy(uint8_t *out) {
     return (size_t)(at - out);
 }
 
-static size_t plain_text(uint8_t *out) { return text(out, "To be, or not to be:\r\nthat is the qu\xc3\xa9stion.\n"); }
+static size_t plain_text(uint8_t *out) {
+    return text(out, "To be, or not to be:\r\nthat is the qu\xc3\xa9stion.\n");
+}
 
 static size_t pickle(uint8_t *out) {
     static const char file[] = "\x80\4\x95\x20\0\0\0\0\0\0\0}\x94(\x8c\x0avocab_size\x94KA\x8c\4itos\x94}\x94u.";
@@ -139,8 +153,9 @@ static size_t pickle(uint8_t *out) {
 }
 
 static size_t lines(uint8_t *out) {
-    return text(out, "{\"ind\": 1, \"ctx\": \"A man\", \"label\": 1, \"endings\": [\"sits.\", \"runs.\", \"is\", \"b\"]}\n"
-                     "{\"ctx\": \"Two\", \"label\": 0, \"endings\": [\"a\", \"b\"]}\n");
+    return text(
+        out, "{\"ind\": 1, \"ctx\": \"A man\", \"label\": 1, \"endings\": [\"sits.\", \"runs.\", \"is\", \"b\"]}\n"
+             "{\"ctx\": \"Two\", \"label\": 0, \"endings\": [\"a\", \"b\"]}\n");
 }
 
 static size_t example_file(uint8_t *out) {
@@ -169,8 +184,8 @@ static int vocabulary(char *out, int merged) {
     for (int byte = 0; byte < 256; byte++) {
         char word[3];
         int bytes = letter(word, byte, &others);
-        length += sprintf(out + length, "%s\"%s%.*s\":%d", byte ? "," : "",
-                          byte == '"' || byte == '\\' ? "\\" : "", bytes, word, byte);
+        length += sprintf(out + length, "%s\"%s%.*s\":%d", byte ? "," : "", byte == '"' || byte == '\\' ? "\\" : "",
+                          bytes, word, byte);
     }
     if (merged) length += sprintf(out + length, ",\"he\":256,\"<|endoftext|>\":257");
     return length + sprintf(out + length, "}");
@@ -185,10 +200,12 @@ static size_t vocab_and_merges(uint8_t *out) {
 
 static size_t tokenizer(uint8_t *out, int merged) {
     char *at = (char *)out;
-    int length = sprintf(at, "{\"version\":\"1.0\",\"added_tokens\":[%s],\"normalizer\":null,\"pre_tokenizer\":{\"type\":"
-                             "\"ByteLevel\",\"add_prefix_space\":false},\"post_processor\":null,\"decoder\":{\"type\":"
-                             "\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":",
-                         merged ? "{\"id\":257,\"content\":\"<|endoftext|>\",\"special\":true}" : "");
+    int length =
+        sprintf(at,
+                "{\"version\":\"1.0\",\"added_tokens\":[%s],\"normalizer\":null,\"pre_tokenizer\":{\"type\":"
+                "\"ByteLevel\",\"add_prefix_space\":false},\"post_processor\":null,\"decoder\":{\"type\":"
+                "\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":",
+                merged ? "{\"id\":257,\"content\":\"<|endoftext|>\",\"special\":true}" : "");
     length += vocabulary(at + length, merged);
     return (size_t)(length + sprintf(at + length, ",\"merges\":[%s]}}", merged ? "\"h e\"" : ""));
 }
@@ -202,8 +219,9 @@ static size_t tokenizer_bin(uint8_t *out) {
 }
 
 static size_t options(uint8_t *out) {
-    return text(out, "--model\ntiny\n--lr=1e-3\n--data\na.txt\n--data=b.txt\n--steps\n10k\n--no-shuffle\n--nonfinite\n"
-                     "skip:3\n--schedule\nwsd\n--seed\n18446744073709551615\n--rank-timeout\n0");
+    return text(out,
+                "--model\ntiny\n--lr=1e-3\n--data\na.txt\n--data=b.txt\n--steps\n10k\n--no-shuffle\n--nonfinite\n"
+                "skip:3\n--schedule\nwsd\n--seed\n18446744073709551615\n--rank-timeout\n0");
 }
 
 const Seed seeds[] = {{"json", json},

@@ -17,12 +17,16 @@ static unsigned chance(unsigned *state, unsigned below) {
 
 /* One small change of the bytes. */
 static size_t mutate(uint8_t *data, size_t size, unsigned *state) {
-    static const char *const tokens[] = {"-1", "0", "1e9", "18446744073709551615", "{", "]", "\"", "null", "\\u0000"};
+    static const char *const tokens[] = {"-1", "0",    "1e9",    "18446744073709551615", "{", "]",
+                                         "\"", "null", "\\u0000"};
     size_t at = size ? chance(state, (unsigned)size) : 0;
     switch (size ? chance(state, 7) : 6) {
-    case 0: return at; // cut
-    case 1: return data[at] ^= (uint8_t)(1 << chance(state, 8)), size;
-    case 2: return data[at] = (uint8_t)chance(state, 256), size;
+    case 0:
+        return at; // cut
+    case 1:
+        return data[at] ^= (uint8_t)(1 << chance(state, 8)), size;
+    case 2:
+        return data[at] = (uint8_t)chance(state, 256), size;
     case 3: { // a large or small number
         static const uint8_t ends[][4] = {{0, 0, 0, 0}, {255, 255, 255, 255}, {255, 255, 255, 127}, {0, 0, 0, 128}};
         size_t n = size - at < 4 ? size - at : 4;
@@ -63,7 +67,8 @@ static void run_seeds(const char *name, const Reader *reader) {
         count++;
         for (int k = 0; k < MUTANTS; k++) {
             size = seeds[i].make(data);
-            for (unsigned changes = 1 + chance(&state, 3); changes > 0; changes--) size = mutate(data, size, &state);
+            for (unsigned changes = 1 + chance(&state, 3); changes > 0; changes--)
+                size = mutate(data, size, &state);
             reader_run(reader, data, size);
         }
     }
