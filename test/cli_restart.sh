@@ -2,12 +2,13 @@
 # cli_restart.sh: one run a directory. Two starts on one directory never mix, whenever the second comes; a
 # supervisor that restarts at once after mpirun was killed waits for the ranks that still live; and every end is
 # the undisturbed run's, byte for byte but for times. What belongs to others is neither followed, cut nor removed.
-# SOAK=1: 200 pairs of starts and 100 restarts instead of 6 and 3 (make soak).
+# A disk that is full at any moment, and then has room again, costs nothing but time.
+# SOAK=1: 200 pairs of starts, 100 restarts and 100 full disks instead of 6, 3 and 6 (make soak).
 . test/cli.sh
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # containers run as root
 export OMP_WAIT_POLICY=passive                                   # more threads than cores
-pairs=6 restarts=3
-[ -n "${SOAK:-}" ] && pairs=200 restarts=100
+pairs=6 restarts=3 disks=6
+[ -n "${SOAK:-}" ] && pairs=200 restarts=100 disks=100
 head -c 4000 README.md >"$dir/text"
 base="--layers 1 --heads 2 --channels 16 --seq-len 16 --data $dir/text --log-every 0 --threads 1 --batch 2"
 base="$base --total-batch 64 --val-every 0 --sample-every 0"
@@ -122,5 +123,41 @@ if has_ranks; then
     check "$restarts times, restarts at once after kill -9 of mpirun end as if nothing had been" restart_all
 else
     skip "no Open MPI"
+fi
+
+# ---- a full disk
+# full_disk N: on a disk of some size, on 1 rank or on 3, until it is full; then there is room, and the run goes on.
+full_disk() {
+    kilobytes=$(awk "BEGIN { srand($1); print 80 + int(380 * rand()) }")
+    umount "$dir/small" 2>/dev/null
+    mount -t tmpfs -o size="${kilobytes}k" none "$dir/small" || return 1
+    ranks=
+    [ $(($1 % 2)) -eq 0 ] && has_ranks && ranks="mpirun --oversubscribe -np 3"
+    for room in "$kilobytes" 8000; do
+        mount -o remount,size="${room}k" "$dir/small" || return 1
+        # shellcheck disable=SC2086 # lists
+        $ranks "$program" $base $short --out "$dir/small/run" --resume auto >"$dir/full.out" 2>"$dir/full.err" </dev/null
+        code=$?
+        [ $code -eq 0 ] || { [ $code -eq 1 ] && [ "$room" != 8000 ] && grep -q "No space left" "$dir/full.err"; } || break
+        [ $code -eq 0 ] || full=$((full + 1))
+    done
+    [ $code -eq 0 ] && identical straight small/run 120 && return
+    echo "disk of $kilobytes KB: exit $code"
+    cat "$dir/full.out" "$dir/full.err"
+    return 1
+}
+full_disks() {
+    n=0 full=0
+    while [ $n -lt $disks ]; do
+        n=$((n + 1))
+        at "full disk $n of $disks"
+        full_disk $n || return 1
+    done
+    [ $full -gt $((disks / 3)) ] || { echo "only $full disks of $disks were ever full"; return 1; }
+}
+if mkdir "$dir/small" && mount -t tmpfs -o size=200k none "$dir/small" 2>/dev/null; then
+    check "$disks times, a run whose disk was full ends as if nothing had been, once there is room" full_disks
+else
+    skip "a full disk: no small file system can be mounted here"
 fi
 finish cli_restart
