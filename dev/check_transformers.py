@@ -5,8 +5,8 @@
 
 Loads the directory with GPT2LMHeadModel.from_pretrained, feeds it rows of token ids of several lengths, and
 compares logits and loss with those of `PROGRAM eval --ids ... --logits` (default ./train_gpt2). Where the
-checkpoint has a tokenizer, it is loaded too, and must turn any bytes that are UTF-8 into their values and
-back. Prints the largest differences; exits with 1 when one is above 1e-5. Needs torch and transformers.
+checkpoint has a tokenizer, AutoTokenizer must load it, and encode as the program does. Prints the largest
+differences; exits with 1 when one is above 1e-5. Needs torch and transformers.
 """
 import os
 import random
@@ -49,13 +49,22 @@ def check_model(checkpoint, program):
     return max(worst_logit, worst_loss) <= TOLERANCE
 
 
-def check_tokenizer(checkpoint):
-    if not os.path.exists(os.path.join(checkpoint, "tokenizer.json")):
+def program_tokens(program, checkpoint, text):
+    command = [program, "tokenize", "-", "--ids", "--tokenizer", checkpoint]
+    said = subprocess.run(command, check=True, capture_output=True, input=text.encode()).stdout
+    return [int(x) for x in said.split()]
+
+
+def check_tokenizer(checkpoint, program):
+    if not any(os.path.exists(os.path.join(checkpoint, name)) for name in ("tokenizer.json", "vocab.json")):
         return True
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-    texts = ["", "Hello, world!\r\n\ttab", "déjà vu € 😀 \x00\x7f", " two  spaces ", open(__file__).read()]
-    good = all(tokenizer.encode(t) == list(t.encode()) and tokenizer.decode(list(t.encode())) == t for t in texts)
-    print("the tokenizer reads bytes as their values" if good else "the tokenizer does NOT read bytes as their values")
+    texts = ["Hello, world!\r\n\ttab", "déjà vu € 😀 \x7f", " two  spaces ", "we'll 12345", open(__file__).read()]
+    good = True
+    for text in texts:
+        ids = tokenizer.encode(text)
+        good &= ids == program_tokens(program, checkpoint, text) and tokenizer.decode(ids) == text
+    print(f"the tokenizer ({type(tokenizer).__name__}) {'encodes as the program does' if good else 'encodes OTHERWISE'}")
     return good
 
 
@@ -63,7 +72,7 @@ def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     checkpoint, program = sys.argv[1], (sys.argv + ["./train_gpt2"])[2]
-    good = [check_model(checkpoint, program), check_tokenizer(checkpoint)]
+    good = [check_model(checkpoint, program), check_tokenizer(checkpoint, program)]
     sys.exit(0 if all(good) else 1)
 
 

@@ -142,6 +142,16 @@ refuses 2 "is no token id" "... and takes no text" "$program" sample --model "$d
 check "... until it is named" speak b --model "$dir/model.bin" --tokenizer $hella/model
 check "... and says the same" same_files "$dir/a" "$dir/b"
 
+# ---- shards know their tokenizer
+check "shards of bytes" "$program" tokenize "$dir/book.txt" --tokenizer bytes --out "$dir/bytes"
+of_shards() { "$program" plan --data "$@"; }
+check "... become a model of bytes" says 'tokenizer  bytes, 256 tokens' of_shards "$dir/bytes"
+check "... also by the name of one" says 'tokenizer  bytes, 256 tokens' of_shards "$dir/bytes/tokens_train_000001.bin"
+check "shards of 320 tokens" "$program" tokenize "$dir/book.txt" --tokenizer $hella/model --out "$dir/320"
+check "... suit the model that has them" says "tokenizer  $hella/model, 320 tokens" of_shards "$dir/320" --model $hella/model --total-batch 192
+refuses 2 "was made with the tokenizer bytes, but the model's is gpt2" "another vocabulary's model" "$program" --data "$dir/bytes" --vocab 50257
+refuses 2 "was made with the tokenizer gpt2" "another tokenizer" "$program" --data "$dir/shards" --tokenizer bytes
+
 # ---- the course's data
 mkdir "$dir/here"
 in_here() { (cd "$dir/here" && output "$dir/out" "$program" "$@"); }

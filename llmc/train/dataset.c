@@ -4,6 +4,7 @@
 #include "../base/error.h"
 #include "../data/builtin_text.h"
 #include "../data/encoded_text.h"
+#include "../data/shard_tokenizer.h"
 #include "choose_tokenizer.h"
 
 #include <math.h>
@@ -37,16 +38,32 @@ static Stream *open_files(const StringList *paths, StreamPart part, int type) {
     return stream_of_text(text, bytes, "the built-in text");
 }
 
-static Tokenizer *tokenizer_for(const Model *model, const Stream *stream) {
+/* The tokenizer that tokens were made with; `tokenize` notes it beside them. */
+static Tokenizer *tokenizer_of_tokens(const Model *model, const Stream *stream) {
     const Settings *s = model->settings;
-    bool text = stream_is_bytes(stream);
-    if (model->vocab == 0) { // a new shape
-        if (!text && !s->tokenizer && stream_vocab_beside(stream)) return NULL; // characters, it does not say which
-        bool gpt2 = !text || strncmp(s->model, "gpt2", 4) == 0;
-        return tokenizer_open(s->tokenizer ? s->tokenizer : gpt2 ? "gpt2" : "bytes");
-    }
+    ShardTokenizer noted = {NULL, 0};
+    bool known = s->data.count > 0 && shard_tokenizer_find(s->data.items[0], &noted);
+    const char *named = s->tokenizer ? s->tokenizer : known ? noted.name : "gpt2";
+    Tokenizer *tokenizer = NULL;
+    if (model->vocab > 0)
+        tokenizer = choose_tokenizer(s->tokenizer, model->weights, model->vocab);
+    else if (s->tokenizer || known || !stream_vocab_beside(stream)) // else characters, it does not say which
+        tokenizer = tokenizer_open(named);
+    if (known && tokenizer && tokenizer_identity(tokenizer) != noted.identity)
+        fatal(EXIT_USAGE,
+              "%s was made with the tokenizer %s, but the model's is %s, where its ids mean other text; give the "
+              "right one with --tokenizer, or other data",
+              stream_name(stream), noted.name, tokenizer_name(tokenizer));
+    free(noted.name);
+    return tokenizer;
+}
+
+static Tokenizer *tokenizer_of_text(const Model *model, const Stream *stream) {
+    const Settings *s = model->settings;
+    if (model->vocab == 0) // a new shape
+        return tokenizer_open(s->tokenizer ? s->tokenizer : strncmp(s->model, "gpt2", 4) == 0 ? "gpt2" : "bytes");
     Tokenizer *tokenizer = choose_tokenizer(s->tokenizer, model->weights, model->vocab);
-    if (tokenizer || !text) return tokenizer;
+    if (tokenizer) return tokenizer;
     if (model->weights)
         fatal(EXIT_USAGE,
               "%s is text, but the tokenizer of %s (%d tokens) is not known; name it with --tokenizer, or give token "
@@ -61,7 +78,7 @@ static Stream *open_part(Dataset *data, const Model *model, const StringList *pa
     bool text = stream_is_bytes(stream);
     if (!data->train) {
         data->is_text = text;
-        data->tokenizer = tokenizer_for(model, stream);
+        data->tokenizer = text ? tokenizer_of_text(model, stream) : tokenizer_of_tokens(model, stream);
     } else if (text != data->is_text) {
         fatal(EXIT_USAGE, "--data %s and --val %s must both be text or both be tokens", stream_name(data->train),
               stream_name(stream));

@@ -25,7 +25,8 @@ typedef struct {
  *  - no --val, but --data has files named val: those;
  *  - else the last --val-fraction of the training tokens is for validation, as nanoGPT splits.
  * Text is encoded. The tokenizer is --tokenizer, or the weights' own (choose_tokenizer.h); for a model of a new
- * shape bytes, or GPT-2's where the model's name begins with gpt2 or the data are tokens.
+ * shape the one that `tokenize` has noted beside the tokens; else bytes for text, or GPT-2's where the model's name
+ * begins with gpt2 or the data are tokens.
  *
  * weights: the directory or file of the weights to start from, or NULL. vocab: the model's vocabulary, or 0 where the
  * data decide. Fatal (EXIT_USAGE) when a split leaves nothing to validate on, or text meets a model whose tokenizer is
