@@ -18,6 +18,7 @@
 #include "llmc/base/start.h"
 #include "llmc/commands/commands.h"
 #include "llmc/eval/score.h"
+#include "llmc/eval/text_units.h"
 #include "llmc/ranks/stop.h"
 #include "llmc/ranks/watchdog.h"
 #include "llmc/train/evaluate.h"
@@ -248,6 +249,17 @@ static void log_generated_text(Trainer *t) {
     free(text);
 }
 
+/* ", 1.2345 bits per byte": what compares vocabularies. Empty where it is not known what the tokens mean. */
+static const char *bits_per_byte(const Trainer *t, const Evaluation *validation, char text[48]) {
+    TextUnits units = {0};
+    if (t->tokenizer) units = text_units(t->val.stream, t->tokenizer, 1, validation->tokens);
+    text[0] = '\0';
+    if (units.bytes)
+        snprintf(text, 48, ", %.4f bits per byte",
+                 validation->loss * (double)validation->tokens / log(2) / (double)units.bytes);
+    return text;
+}
+
 /* Trains until all steps are done, or a signal asks to stop. */
 static void train(Trainer *t) {
     const Settings *s = &t->settings;
@@ -276,9 +288,10 @@ static void train(Trainer *t) {
         log_say(t->log, "trained %lld update%s on %llu tokens: last training loss %.4f, peak memory %.1f MB",
                 (long long)t->at.step, t->at.step == 1 ? "" : "s", (unsigned long long)t->at.tokens, last.loss,
                 (double)memory_peak() / 1e6);
+    char bits[48];
     if (validation.tokens)
-        log_say(t->log, "validation loss %.4f nats per token over %llu tokens", validation.loss,
-                (unsigned long long)validation.tokens);
+        log_say(t->log, "validation loss %.4f nats per token over %llu tokens%s", validation.loss,
+                (unsigned long long)validation.tokens, bits_per_byte(t, &validation, bits));
     if (s->keep_best && t->at.best_step > 0)
         log_say(t->log, "best: step %lld, validation loss %.4f; %s/best names its checkpoint",
                 (long long)t->at.best_step, t->at.best_loss, t->out);

@@ -75,6 +75,7 @@ same_run() { # OUT OUT
 }
 check "a model learns them" train 1 straight --data "$dir/shards" --steps 12
 check "... its loss falls" sh -c "awk '\$2 == \"val\" { if (!first) first = \$3; last = \$3 } END { exit !(last < 0.8 * first) }' '$dir/straight/log.txt'"
+check "... and is also said in bits per byte" grep -qE '^validation loss [0-9.]+ nats per token over [0-9]+ tokens, [0-9.]+ bits per byte$' "$dir/train"
 check "log.txt has its score in the course's words" sh -c "grep -c '^[0-9]* hella 0\.[0-9]*\$\|^[0-9]* hella 1\.0*\$' '$dir/straight/log.txt' | grep -qx 3"
 check "metrics.jsonl has both figures" sh -c "grep -c '\"event\":\"hella\",\"step\":[0-9]*,\"acc\":[0-9.]*,\"acc_norm\":[0-9.]*,\"examples\":3' '$dir/straight/metrics.jsonl' | grep -qx 3"
 check "a sample is text, not numbers" sh -c "grep '\"event\":\"sample\"' '$dir/straight/metrics.jsonl' | grep -q '\"text\":\".*[A-Za-z]'"
