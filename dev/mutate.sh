@@ -38,6 +38,13 @@ tests_of() { # FILE
     *.cu | *.cuh) echo build/backend_bf16 ;;
     llmc/eval/score.c) echo build/real_score_double ;;
     llmc/eval/examples.c) echo build/test_examples ;;
+    llmc/settings/foreign_options.c) echo build/test_foreign_options ;;
+    llmc/data/paths.c) echo build/test_stream ;;
+    llmc/data/raw_tokens.c | llmc/data/shard.c | llmc/data/meta_pickle.c | llmc/files/file_kind.c)
+        echo build/test_file_kinds ;;
+    llmc/weights/*) echo build/test_weights ;;
+    llmc/model/config.c) echo build/test_gpt2_double build/test_weights ;;
+    llmc/checkpoint/checkpoint_list.c) echo build/test_checkpoint ;;
     llmc/plain/*) echo build/test_gpt2_plain_double ;;
     llmc/cpu/attention*) echo build/test_gpt2_double build/real_attention_double ;;
     llmc/cpu/layernorm.c) echo build/test_gpt2_double build/real_layernorm_double ;;
@@ -93,7 +100,7 @@ mkdir "$scratch/built" && cp -R Makefile README.md LICENSE train_gpt2.c train_gp
 echo "building and testing the program as it is"
 for name in test_gpt2_double test_gpt2_plain_double backend_bf16 backend_fp32 \
     real_attention_double real_layernorm_double real_embedding_double real_classifier_double real_linear_double \
-    real_score_double test_examples; do
+    real_score_double test_examples test_foreign_options test_stream test_file_kinds test_weights test_checkpoint; do
     tests=build/$name
     (cd "$scratch/built" && make -s CC="${CC:-cc}" "$tests" && "$tests" | tail -n 1 | grep ' 0 failed') || exit 1
 done

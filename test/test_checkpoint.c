@@ -300,6 +300,29 @@ static void replace(const char *file) {
     free(data);
 }
 
+TEST(best, "the best checkpoint stays whatever its age, and OUT/best leads to it, or to nothing that is not there") {
+    setup();
+    char out[256], target[64] = "";
+    strcpy(out, new_out("best"));
+    for (int step = 1; step <= 5; step++) save(out, step);
+    checkpoints_mark_best(out, 2);
+    checkpoints_keep(out, 1, 2);
+    CHECK(access(in_folder("best/step_00000001"), F_OK) != 0 && access(in_folder("best/step_00000004"), F_OK) != 0);
+    CHECK(is_good(in_folder("best/step_00000002")) && is_good(in_folder("best/step_00000005")));
+    CHECK(is_good(in_folder("best/best")));
+    CHECK(readlink(in_folder("best/best"), target, sizeof target - 1) > 0 && strcmp(target, "step_00000002") == 0);
+    checkpoints_mark_best(out, 5);
+    memset(target, 0, sizeof target);
+    CHECK(readlink(in_folder("best/best"), target, sizeof target - 1) > 0 && strcmp(target, "step_00000005") == 0);
+    checkpoints_mark_best(out, 4); // is gone
+    CHECK(readlink(in_folder("best/best"), target, sizeof target - 1) < 0);
+    write_string("best/best", "mine");
+    checkpoints_mark_best(out, 5);
+    checkpoints_remove(out);
+    CHECK(access(in_folder("best/best"), F_OK) == 0, "a file of that name is not ours");
+    CHECK(access(in_folder("best/step_00000005"), F_OK) != 0);
+}
+
 TEST(changed, "a checkpoint that is written or replaced between verification and loading is noticed") {
     setup();
     char out[256];

@@ -117,6 +117,48 @@ TEST(parts,
     }
 }
 
+TEST(held_out, "dev and eval are validation, test and heldout are tests, and no name that says so is trained on") {
+    const char *names[][4] = {
+        {"a.bin", "dev.bin"},          {"a.bin", "x-eval-2.bin"},      {"train.bin", "test.bin"},
+        {"a.bin", "a.heldout.bin"},    {"a.bin", "train_val_b.bin"},   {"device.bin", "contest.bin"},
+        {"a.bin", "b_test_train.bin"},
+    };
+    const char *train[] = {"A", "A", "A", "A", "A", "BA", "A"}; // in name order: contest, device
+    const char *val[] = {"B", "B", "AB", "AB", "B", "BA", "AB"}, *test[] = {"AB", "AB", "B", "B", "AB", "BA", "B"};
+    for (int i = 0; i < 7; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "held%d", i);
+        const char *folder = folder_of(name, names[i], "AB");
+        check_part(&folder, 1, STREAM_TRAIN, train[i]);
+        if (i != 2) check_part(&folder, 1, STREAM_VAL, val[i]);
+        if (i != 2) check_part(&folder, 1, STREAM_TEST, test[i]);
+    }
+    const char *folder = in_folder("held2");
+    check_part(&folder, 1, STREAM_TEST, "B");
+    StreamNames found = stream_names(&folder, 1);
+    CHECK(found.train == 1 && found.val == 0 && found.test == 1 && found.others == 0);
+}
+
+TEST(folders, "folders that are named for parts are looked into where there is nothing beside them; those that the "
+              "user names say nothing") {
+    mkdir(in_folder("test_set"), 0755);
+    folder_of("test_set/train", (const char *[]){"x.bin"}, "T");
+    folder_of("test_set/dev", (const char *[]){"x.bin"}, "D");
+    folder_of("test_set/other", (const char *[]){"x.bin"}, "O");
+    const char *folder = in_folder("test_set");
+    check_part(&folder, 1, STREAM_ALL, "DT");
+    check_part(&folder, 1, STREAM_TRAIN, "T");
+    check_part(&folder, 1, STREAM_VAL, "D");
+    char glob[300];
+    snprintf(glob, sizeof glob, "%s/*/x.bin", folder);
+    const char *pattern = glob;
+    check_part(&pattern, 1, STREAM_ALL, "DOT");
+    check_part(&pattern, 1, STREAM_TRAIN, "T");
+    check_part(&pattern, 1, STREAM_VAL, "D");
+    write_llmc("test_set/beside.bin", (int32_t[]){'B'}, 1);
+    check_part(&folder, 1, STREAM_TRAIN, "B");
+}
+
 TEST(entries,
      "entries keep their order; a file named by itself is training data whatever its name") {
     const char *folder = folder_of("mixed", (const char *[]){"train.bin", "val.bin"}, "TV");

@@ -163,6 +163,28 @@ TEST(model_memory, "the weights reach a model, and come back, without its paddin
     weights_close(weights);
 }
 
+TEST(positions, "a model for shorter sequences keeps all position embeddings, and updates only those it uses") {
+    Weights *weights = weights_open(hf);
+    Config config = *weights_config(weights);
+    config.positions = config.seq_len, config.seq_len = 8;
+    GPT2 *model = gpt2_new(&config, 1, false, true);
+    CHECK(model->table.tensors[1].shape[0] == 24 && model->table.spans[1].count == 8 * 32);
+    CHECK(model->table.spans[0].count == 97 * 32 && model->table.spans[2].count == 32);
+    weights_load(weights, model);
+    float want[24 * 32], got[24 * 32];
+    weights_read_rows(weights, &weights_table(weights)->tensors[1], 0, 24, want);
+    gpt2_read_weights(model, &model->table.tensors[1], 0, got, 24 * 32);
+    CHECK(memcmp(want, got, sizeof want) == 0);
+    Output *output = output_begin(in_folder("short.json"), OUTPUT_FILE);
+    OutputFile *file = output_open(output, NULL);
+    hf_config_write(file, &config, -1);
+    output_close(file);
+    output_commit(output);
+    CHECK(hf_config_read(in_folder("short.json")).seq_len == 24);
+    gpt2_free(model);
+    weights_close(weights);
+}
+
 // ---------------------------------------------------------------------------------------------
 // Directories made by hand: 1 layer, 2 heads, 4 channels, 3 positions, vocabulary 5
 

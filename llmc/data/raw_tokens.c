@@ -12,7 +12,7 @@
 enum {
     LEAST = 32,      // values without which nothing is suspected
     HEAD = 1 << 12,  // values looked at
-    MANY = 1 << 11,  // so many uint16 tokens surely have a byte from 128
+    MANY = 1 << 10,  // so many uint16 tokens surely have a byte from 128
     HIGH_HALF = 4,   // the high half of a wider id is below
     ZEROS = 1 << 20, // values of zeros that are read at a time
 };
