@@ -5,6 +5,7 @@
 #include "../llmc/base/error.h"
 #include "../llmc/weights/half.h"
 #include "../llmc/base/rng.h"
+#include "../llmc/weights/hf_config.h"
 #include "../llmc/weights/llmc_bin.h"
 #include "files.h"
 #include "test.h"

@@ -6,6 +6,7 @@
 #include "../files/path.h"
 #include "../settings/option_parse.h"
 #include "../train/choose_tokenizer.h"
+#include "../weights/hf_config.h"
 #include "../weights/llmc_bin.h"
 #include "../weights/weights.h"
 #include "commands.h"
