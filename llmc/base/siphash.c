@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Rotates to the left. */
 static uint64_t rotate(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
 
 /* `bytes` (at most 8) bytes as a little-endian number. */
@@ -16,6 +17,7 @@ static uint64_t load(const unsigned char *p, size_t bytes) {
     return x;
 }
 
+/* SipRound, `count` times. */
 static void rounds(uint64_t v[4], int count) {
     for (; count > 0; count--) {
         v[0] += v[1], v[2] += v[3];
@@ -27,6 +29,7 @@ static void rounds(uint64_t v[4], int count) {
     }
 }
 
+/* 8 bytes of the message. */
 static void take_word(uint64_t v[4], uint64_t word) {
     v[3] ^= word;
     rounds(v, 2);

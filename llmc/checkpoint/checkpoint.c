@@ -1,4 +1,6 @@
-/* checkpoint.c: see checkpoint.h. */
+/* checkpoint.c: a checkpoint is a directory: model and config as Hugging Face's tools read them, AdamW's moments, and
+ * trainer_state.json with settings, counters and a checksum of each other file. Saving writes it under a temporary
+ * name and renames it last (files/output.h). Verifying compares all checksums before anything is loaded. */
 #define _GNU_SOURCE // st_mtim
 #include "checkpoint.h"
 
@@ -35,6 +37,7 @@ static void check_finite(int code, const char *what, const Tensor *tensor, size_
                                  : "nothing is saved; go on from the checkpoint before, with a lower --lr");
 }
 
+/* Rows of the weights as float32, checked: a RowReader. */
 static void read_weights(void *context, const Tensor *tensor, size_t row, size_t rows, float *out) {
     size_t columns = tensor_columns(tensor);
     gpt2_read_weights(context, tensor, row * columns, out, rows * columns);
@@ -49,6 +52,7 @@ static void read_moments(void *context, const Tensor *tensor, size_t row, size_t
     check_finite(EXIT_NONFINITE, "a moment of ", tensor, row, rows, out);
 }
 
+/* model.safetensors: all tensors in Hugging Face's names and orientation. */
 static void write_model(OutputFile *file, const GPT2 *model) {
     const TensorGroup weights = {"", read_weights, (void *)model};
     hf_write_tensors(file, &model->table, &weights, 1);
@@ -66,6 +70,7 @@ static TensorTable moments_table(const TensorTable *weights) {
     return table;
 }
 
+/* optimizer.safetensors: m and v of every tensor, under its name with the prefix m. or v. */
 static void write_optimizer(OutputFile *file, const GPT2 *model) {
     const TensorGroup moments[] = {{"m.", read_moments, model->m}, {"v.", read_moments, model->v}};
     TensorTable table = moments_table(&model->table);
@@ -82,11 +87,13 @@ typedef struct {
     int count;
 } Files;
 
+/* The next file of the checkpoint. */
 static OutputFile *begin_file(Files *files, const char *name) {
     files->sums[files->count].name = name;
     return output_open(files->output, name);
 }
 
+/* Closes a file and keeps its checksum for the state. */
 static void end_file(Files *files, OutputFile *file) { files->sums[files->count++].sum = output_close(file); }
 
 /* The names of all files that a checkpoint may have: first those that every one has. */
@@ -94,12 +101,14 @@ static const char *const names[] = {"config.json",    "model.safetensors",     o
                                     "tokenizer.json", "tokenizer_config.json", "vocab.json",   "merges.txt"};
 enum { NEEDED = 3, NAMES = sizeof names / sizeof names[0] }; // but the state, which has no checksum in itself
 
+/* Whether a checkpoint may have a file of this name: others are not ours to remove. */
 bool checkpoint_has_file(const char *name) {
     for (int i = 0; i < NAMES; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;
 }
 
+/* The files by which other tools encode as this program does. */
 static void write_tokenizer(Files *files, const Tokenizer *tokenizer, int seq_len) {
     const char *name;
     for (int i = 0; (name = tokenizer_file(tokenizer, i)); i++) {
@@ -122,6 +131,7 @@ void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *st
     write_optimizer(file, model);
     end_file(&files, file);
     if (tokenizer) write_tokenizer(&files, tokenizer, config_positions(&model->config));
+    // The state comes last: it has the checksums of all other files.
     file = output_open(files.output, state_file);
     trainer_state_write(file, state, settings, files.sums, files.count);
     output_close(file);
@@ -235,6 +245,7 @@ bool checkpoint_verify(const char *path, char *problem) {
     const Json *root = read_state(path, problem);
     if (!root) return false;
     bool good = true;
+    // every file that the state lists, and every file that a checkpoint must have
     for (int i = 0; i < NAMES && good; i++) {
         bool listed = json_member(json_member(root, "files"), names[i]) != NULL;
         if (listed || i < NEEDED) good = verify_file(path, root, names[i], problem);
@@ -269,6 +280,7 @@ const Json *checkpoint_state(const char *path, TrainerState *state) {
     return root;
 }
 
+/* A RowWriter for m or v, checked. */
 static void write_moments(void *moments, const Tensor *tensor, size_t row, size_t rows,
                           float *values) {
     size_t columns = tensor_columns(tensor);

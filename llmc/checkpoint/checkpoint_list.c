@@ -1,4 +1,6 @@
-/* checkpoint_list.c: see checkpoint_list.h. */
+/* checkpoint_list.c: the checkpoints of a run are the entries step_NNNNNNNN of its directory. No list is kept: the
+ * directory itself is the list, so that it cannot disagree. Older checkpoints are removed only when a newer one is
+ * complete, and only if they contain nothing but files that this program writes. */
 #include "checkpoint_list.h"
 
 #include "../base/error.h"
@@ -37,6 +39,7 @@ static int64_t step_of(const char *name) {
     return strtoll(name + PREFIX, NULL, 10);
 }
 
+/* The newest first. */
 static int descending(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x < y) - (x > y);
@@ -90,6 +93,7 @@ char *checkpoints_newest_good(const char *out) {
     int count;
     int64_t *steps = list(out, &count);
     char *good = NULL, problem[CHECKPOINT_PROBLEM];
+    // from the newest on, until one is as it was written
     for (int i = 0; i < count && !good; i++) {
         char *path = checkpoints_path(out, steps[i]);
         if (checkpoint_verify(path, problem)) {
@@ -152,6 +156,7 @@ void checkpoints_set_aside(const char *out, int64_t step) {
 // ---------------------------------------------------------------------------------------------
 // The best
 
+/* Whether a path is a symbolic link, wherever it leads. */
 static bool is_link(const char *path) {
     struct stat status;
     return lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
@@ -194,6 +199,7 @@ static bool is_ours(const char *path) {
     return ours;
 }
 
+/* Removes a checkpoint, unless somebody keeps other files in it. A failure is a warning: the run continues. */
 static void remove_checkpoint(const char *path) {
     if (!is_ours(path)) {
         warning("%s holds files that are not of this program; it is not removed", path);

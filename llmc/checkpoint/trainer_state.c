@@ -1,4 +1,6 @@
-/* trainer_state.c: see trainer_state.h. */
+/* trainer_state.c: trainer_state.json, written and read. Its last member is a checksum of all bytes before it, so
+ * that the file that guards the others is guarded too. Reading checks kinds and ranges of all members: the file may
+ * come from anywhere. */
 #include "trainer_state.h"
 
 #include "../files/checksum.h"
@@ -16,6 +18,7 @@ enum { VERSION = 2, HEX_CHARS = 17 };
 /* What stands around the last member; between them are 16 digits. */
 static const char sum_begin[] = ",\n  \"xxh64\":\"", sum_end[] = "\"\n}\n";
 
+/* 16 hexadecimal digits: a JSON number could not hold 64 bits exactly. */
 static const char *hex(char text[HEX_CHARS], uint64_t value) {
     snprintf(text, HEX_CHARS, "%016" PRIx64, value);
     return text;
@@ -24,6 +27,7 @@ static const char *hex(char text[HEX_CHARS], uint64_t value) {
 // ---------------------------------------------------------------------------------------------
 // Writing
 
+/* A list option as an array. */
 static void put_list(JsonWriter *json, const char *name, const StringList *list) {
     json_open(json, name, '[');
     for (int i = 0; i < list->count; i++) json_put_string(json, NULL, list->items[i]);
@@ -36,6 +40,7 @@ typedef struct {
     const Settings *settings;
 } SettingsWriter;
 
+/* One option with its value, as settings_each gives it. */
 static void put_setting(void *context, const char *name, const char *value, bool quoted,
                         bool given) {
     (void)given;
@@ -50,6 +55,7 @@ static void put_setting(void *context, const char *name, const char *value, bool
         json_put_json(w->json, name, value);
 }
 
+/* Where the run stands, and how long the logs were. */
 static void put_counters(JsonWriter *json, const TrainerState *s) {
     char text[HEX_CHARS];
     json_put_integer(json, "step", s->step);
@@ -72,6 +78,7 @@ static void put_counters(JsonWriter *json, const TrainerState *s) {
     json_put_string(json, "data", hex(text, s->data));
 }
 
+/* Size and checksum of each file beside this one. */
 static void put_files(JsonWriter *json, const NamedChecksum *files, int count) {
     char text[HEX_CHARS];
     json_open(json, "files", '{');

@@ -35,11 +35,13 @@ static const OptionTable table = {
              "Face directory.\n",
 };
 
+/* Whether the target's name asks for llm.c's format. */
 static bool is_bin(const char *name) {
     size_t n = strlen(name);
     return n > 4 && strcmp(name + n - 4, ".bin") == 0;
 }
 
+/* Writes llm.c's format, float32 or bf16. */
 static void write_bin(const char *name, const char *from, Weights *weights, bool bf16) {
     Output *output = output_begin(name, OUTPUT_NEW_FILE);
     OutputFile *file = output_open(output, NULL);
@@ -50,6 +52,7 @@ static void write_bin(const char *name, const char *from, Weights *weights, bool
     output_commit(output);
 }
 
+/* The tokenizer's files, so that the directory encodes as before. */
 static void write_tokenizer(Output *output, const Tokenizer *tokenizer, int seq_len) {
     const char *name;
     for (int i = 0; (name = tokenizer_file(tokenizer, i)); i++) {

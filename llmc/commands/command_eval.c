@@ -109,6 +109,7 @@ static double loss_of_ids(GPT2 *model, const int32_t *ids, int n) {
     return sum / (n - 1);
 }
 
+/* The logits of the token that follows the ids. */
 static void print_logits(GPT2 *model, const int32_t *ids, int n) {
     size_t id_bytes = (size_t)n * element_size(OF_ID);
     Id *inputs = device_alloc(id_bytes, "ids");
@@ -123,6 +124,7 @@ static void print_logits(GPT2 *model, const int32_t *ids, int n) {
     device_free(inputs, id_bytes);
 }
 
+/* --ids: the loss of one list of tokens. */
 static void evaluate_ids(GPT2 *model, const EvalOptions *o) {
     int n;
     int32_t *ids = text_ids("--ids", o->ids, model->config.vocab, &n);
@@ -151,6 +153,7 @@ static void print_text_units(const Stream *stream, const Tokenizer *tokenizer, c
     if (units.bytes) printf("\n");
 }
 
+/* The loss over a whole stream, in stream order, weighted by token. */
 static void evaluate_stream(GPT2 *model, const EvalOptions *o, const World *world, Stream *stream,
                             const Tokenizer *tokenizer) {
     stream_set_vocab(stream, model->config.vocab);
@@ -164,6 +167,7 @@ static void evaluate_stream(GPT2 *model, const EvalOptions *o, const World *worl
     batch_free(batch);
 }
 
+/* --data: the held-out part of it, if names say which that is. */
 static void evaluate_data(GPT2 *model, const EvalOptions *o, const World *world, const char *weights) {
     Settings settings = {.data = o->data,
                          .val_fraction = o->val_fraction,
@@ -180,12 +184,14 @@ static const Tokenizer *need_tokenizer(const Tokenizer *tokenizer, const char *o
     fatal(EXIT_USAGE, "--%s needs a tokenizer, and that of %s is not known; name it with --tokenizer", option, weights);
 }
 
+/* --text: a text from the command line. */
 static void evaluate_text(GPT2 *model, const EvalOptions *o, const World *world, const Tokenizer *tokenizer) {
     Stream *stream = encode_bytes((const unsigned char *)o->text, strlen(o->text), "--text", tokenizer);
     evaluate_stream(model, o, world, stream, tokenizer);
     stream_close(stream);
 }
 
+/* --hellaswag: counts of right answers are added over ranks, then divided. */
 static void evaluate_examples(GPT2 *model, const EvalOptions *o, const World *world, const Tokenizer *tokenizer) {
     const ExamplesFor it = {tokenizer, model->config.vocab, model->config.seq_len};
     Examples *examples = examples_open(o->hellaswag, &it, o->hellaswag_examples);
@@ -197,6 +203,7 @@ static void evaluate_examples(GPT2 *model, const EvalOptions *o, const World *wo
     examples_close(examples);
 }
 
+/* Whatever the options ask for. */
 static void evaluate_all(GPT2 *model, const EvalOptions *o, const World *world, const char *weights) {
     if (o->ids) {
         evaluate_ids(model, o);
@@ -211,6 +218,7 @@ static void evaluate_all(GPT2 *model, const EvalOptions *o, const World *world, 
     tokenizer_free(tokenizer);
 }
 
+/* Options that exclude each other. */
 static void check_together(const EvalOptions *o, const World *world) {
     if (!o->model) fatal(EXIT_USAGE, "eval needs --model PATH, the model to evaluate: a run, a checkpoint, weights");
     if (o->ids && world->size > 1) fatal(EXIT_USAGE, "eval --ids runs on one rank; start it without mpirun");

@@ -86,6 +86,7 @@ static char *read_input(size_t *bytes) {
     return text;
 }
 
+/* A prompt must be UTF-8. */
 static void check_utf8(const char *text, size_t bytes) {
     for (size_t i = 0, length; i < bytes; i += length) {
         length = utf8_length((const unsigned char *)text + i, bytes - i);
@@ -124,6 +125,7 @@ typedef struct {
     bool begun;
 } Printer;
 
+/* Called for each new token: prints whole characters as soon as they are complete. */
 static void print_token(void *context, int token) {
     Printer *p = context;
     if (p->tokenizer) {

@@ -69,14 +69,17 @@ static const OptionTable table = {
 // ---------------------------------------------------------------------------------------------
 // Standard output
 
+/* Ends the program: what reads the output is gone, or a disk is full. */
 _Noreturn static void refuse_output(void) {
     fatal(EXIT_RUNTIME, "cannot write to standard output: %s", strerror(errno));
 }
 
+/* Writes to standard output. */
 static void put(const void *bytes, size_t count) {
     if (count && fwrite(bytes, 1, count, stdout) != count) refuse_output();
 }
 
+/* Only after this nothing of the output is left in a buffer. */
 static void finish_output(void) {
     if (fflush(stdout) != 0) refuse_output();
 }
@@ -88,6 +91,7 @@ typedef struct {
     bool begun, in_line; // a document; its line has an id
 } IdPrinter;
 
+/* --ids: a document a line. */
 static void print_ids(void *context, const Segment *segment, const int32_t *ids, size_t count, uint64_t invalid) {
     IdPrinter *p = context;
     char text[16];
@@ -101,6 +105,7 @@ static void print_ids(void *context, const Segment *segment, const int32_t *ids,
     }
 }
 
+/* --ids: encodes the inputs to standard output. */
 static void ids_of(const TokenizeJob *job) {
     IdPrinter printer = {0};
     Documents *documents = documents_open(job->paths, job->count, job->field, job->tokenizer, job->special);
@@ -120,6 +125,7 @@ static int by_number(const void *a, const void *b) {
     return shard_number(*(char *const *)a) - shard_number(*(char *const *)b);
 }
 
+/* Prints the text of one shard; the end-of-text token is left out unless --special. */
 static void decode_stream(Stream *stream, const Tokenizer *tokenizer, bool special) {
     int32_t *ids = memory_new(DECODE, sizeof *ids, "ids");
     uint64_t length = stream_length(stream);
@@ -136,6 +142,7 @@ static void decode_stream(Stream *stream, const Tokenizer *tokenizer, bool speci
     free(ids);
 }
 
+/* --decode: shards in the order of their numbers. */
 static void decode(const StringList *inputs, const Tokenizer *tokenizer, bool special) {
     PathList paths = paths_expand(inputs->items, inputs->count, STREAM_ALL);
     bool numbered = true;
@@ -169,6 +176,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+/* Bytes, rate and the time that is left. */
 static void show_progress(void *context, uint64_t consumed) {
     Meter *meter = context;
     double time = now(), every = screen_is_terminal() ? 0.2 : 10;
@@ -200,12 +208,14 @@ static uint64_t total_bytes(const TokenizeJob *job) {
     return known ? total : 0;
 }
 
+/* The last line: what was made. */
 static void print_result(const TokenizeJob *job, const TokenizeResult *result, const char *what) {
     printf("%s: %s%llu tokens of %llu documents in %d shards (%llu for validation), tokenizer %s\n",
            job->plan.directory, what, (unsigned long long)result->tokens, (unsigned long long)result->documents,
            result->shards, (unsigned long long)result->val, tokenizer_name(job->tokenizer));
 }
 
+/* Encodes the inputs into a directory of shards, from where an earlier run ended. */
 static void make_shards(const TokenizeJob *job, bool overwrite) {
     uint64_t total = total_bytes(job); // of inputs that are all there: looked at before anything is made
     Lock *lock = run_directory_lock(job->plan.directory, true);

@@ -39,6 +39,7 @@ static const OptionTable table = {
              "token: data of equal identity hold the same tokens.\n",
 };
 
+/* Takes rows and does nothing with them: reading checks them. */
 static void forget(void *unused, const Tensor *tensor, size_t row, size_t rows, float *values) {
     (void)unused, (void)tensor, (void)row, (void)rows, (void)values;
 }
@@ -49,6 +50,7 @@ static void read_weights(Weights *weights) {
     for (int i = 0; i < all->count; i++) tensor_copy(&all->tensors[i], weights_read_rows, weights, forget, NULL);
 }
 
+/* Reads all weights, and prints the shape. */
 static void print_model(const char *path) {
     Weights *weights = weights_open(path);
     read_weights(weights);
@@ -61,6 +63,7 @@ static void print_model(const char *path) {
     weights_close(weights);
 }
 
+/* All checksums, then the weights. */
 static void verify_checkpoint(const char *path) {
     char problem[CHECKPOINT_PROBLEM];
     TrainerState at;
@@ -72,6 +75,7 @@ static void verify_checkpoint(const char *path) {
            (long long)at.step, (unsigned long long)at.tokens);
 }
 
+/* Each checkpoint of a run. */
 static void verify_run(const char *path) {
     int count;
     char **checkpoints = checkpoints_all(path, &count);
@@ -82,6 +86,7 @@ static void verify_run(const char *path) {
     free(checkpoints);
 }
 
+/* Every token of a file is read; with --vocab also compared. */
 static void verify_data(const char *path, int64_t vocab) {
     Stream *stream = stream_open(&path, 1, STREAM_ALL);
     if (vocab) stream_set_vocab(stream, (int)vocab);
@@ -92,17 +97,20 @@ static void verify_data(const char *path, int64_t vocab) {
     stream_close(stream);
 }
 
+/* Whether a path is a regular file. */
 static bool is_file(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+/* Whether a name ends so. */
 static bool is_safetensors(const char *path) {
     static const char ending[] = ".safetensors";
     size_t length = strlen(path), end = sizeof ending - 1;
     return length >= end && strcmp(path + length - end, ending) == 0;
 }
 
+/* One path: what it is decides what is checked. */
 static void verify(const char *path, int64_t vocab) {
     if (checkpoint_is_one(path))
         verify_checkpoint(path);

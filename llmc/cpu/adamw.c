@@ -55,6 +55,7 @@ typedef struct {
     real grad_scale, keep, move1, beta2, move2, rate, root_scale, eps;
 } Factors;
 
+/* The scalars of a step as the loop uses them, in its precision. */
 static Factors factors_of(const AdamWScalars *step, bool decayed) {
     return (Factors){
         .grad_scale = (real)step->grad_scale,

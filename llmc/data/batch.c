@@ -1,4 +1,7 @@
-/* batch.c: see batch.h. */
+/* batch.c: who computes which sequences. The split is arithmetic on the number of a micro-batch, so no rank needs to
+ * ask another. Token losses stay on the device until the update ends; then each rank reads its own, adds them up by
+ * sequence, and the sequences' sums are all-reduced. Adding the zeros of other ranks is exact, and the final sum
+ * runs in sequence order: the logged loss has the same bits for every split. */
 #include "batch.h"
 
 #include "../base/memory.h"
@@ -14,6 +17,7 @@ static size_t max_micro_steps(const Batch *batch) {
     return (size_t)divide_up(divide_up(batch->max_sequences, batch->B), batch->world.size);
 }
 
+/* Room for the token losses of all micro-steps of an update. */
 static size_t loss_count(const Batch *batch) {
     return size_mul(max_micro_steps(batch), micro_batch_tokens(batch), "token losses of an update");
 }
@@ -58,6 +62,7 @@ int batch_load(Batch *batch, const Sequences *sequences, uint64_t first, int64_t
     int size = (int)(count - begin < batch->B ? count - begin : batch->B);
     for (int b = 0; b < size; b++) {
         size_t at = (size_t)b * batch->T;
+        // its number in the order of this epoch, shuffled or not
         uint64_t sequence = sequences_at(sequences, first + (uint64_t)(begin + b));
         *data +=
             sequences_read(sequences, sequence, batch->host_ids + at, batch->host_targets + at);
@@ -78,6 +83,7 @@ double batch_all_reduce_losses(Batch *batch, int64_t count) {
     memset(batch->sequence_losses, 0, (size_t)count * sizeof(double));
     for (int64_t sequence = 0; sequence < count; sequence++) {
         int64_t micro_batch = sequence / B;
+        // only micro-batches that this rank has computed; other ranks fill in theirs
         if (micro_batch % R != batch->world.rank) continue;
         const double *losses =
             batch->host_losses + ((micro_batch / R) * B + sequence % B) * T; // (T)

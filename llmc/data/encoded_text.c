@@ -21,6 +21,7 @@ typedef struct {
     int width;
 } Tokens;
 
+/* Appends ids in `width` bytes each, little-endian; capacity grows by half. */
 static void append(Tokens *tokens, const int32_t *ids, size_t count) {
     if (tokens->count + count > tokens->capacity) {
         tokens->capacity = tokens->count + count + tokens->capacity / 2;
@@ -72,6 +73,7 @@ static void append_document(Tokens *tokens, const Tokenizer *tokenizer, const un
     for (int i = 0; i < TOGETHER; i++) free(lists[i].ids);
 }
 
+/* An empty list for a tokenizer's ids: two bytes each where its vocabulary allows. */
 static Tokens tokens_of(const Tokenizer *tokenizer) {
     if (!tokenizer_can_encode(tokenizer))
         fatal(EXIT_USAGE,

@@ -22,6 +22,7 @@ bool npy_is(File *file) {
            memcmp(file_at(file, 0, sizeof magic), magic, sizeof magic) == 0;
 }
 
+/* Blanks and line breaks pad the header. */
 static void skip_spaces(Text *text) {
     while (text->at < text->end && (*text->at == ' ' || *text->at == '\n')) text->at++;
 }
@@ -62,6 +63,7 @@ static bool take_quoted(Text *text, const char *word) {
     return false;
 }
 
+/* The element types that hold token ids. */
 static TokenType take_type(Text *text) {
     if (take_quoted(text, "<u2")) return TOKEN_U16;
     if (take_quoted(text, "<i4")) return TOKEN_I32;
@@ -89,6 +91,7 @@ static uint64_t take_shape(Text *text) {
 static void parse(Text *text, Shard *shard) {
     bool descr = false, order = false, shape = false;
     if (!take(text, "{")) refuse(text, "its start", "{");
+    // key, colon, value, comma; the last comma may be missing
     while (!take(text, "}")) {
         if (!descr && take_quoted(text, "descr") && take(text, ":")) {
             shard->type = take_type(text), descr = true;

@@ -1,4 +1,7 @@
-/* paths.c: see paths.h, and stream.h for the rules. */
+/* paths.c: from what a user names (files, directories, globs) to a list of files, and which of them are training
+ * data. What a file is for follows from words in its name or in its folders' names: train, val, test and the like.
+ * Files are taken in the order of their names' bytes, so that every machine has the same order. stream.h has the
+ * rules as a user sees them. */
 #include "paths.h"
 
 #include "../base/error.h"
@@ -40,6 +43,7 @@ static bool has_word(const char *name, size_t length, const char *word) {
     return false;
 }
 
+/* What one file or folder name says. */
 static Says component_says(const char *name, size_t length) {
     for (size_t i = 0; i < sizeof part_words / sizeof *part_words; i++)
         if (has_word(name, length, part_words[i].word)) return part_words[i].says;
@@ -67,6 +71,7 @@ typedef struct {
 static const Endings data_endings = {{".bin", ".npy", ".txt"}, "data file (.bin, .npy or .txt)"};
 static const Endings text_endings = {{".txt", ".jsonl", ".ndjson"}, "text (.txt, .jsonl or .ndjson)"};
 
+/* Whether a name ends like a data file; hidden files are never data. */
 static bool has_ending(const char *name, const Endings *wanted) {
     const char *dot = strrchr(name, '.');
     for (int i = 0; dot && name[0] != '.' && wanted->endings[i]; i++)
@@ -90,17 +95,20 @@ static bool is_wanted(const char *path) {
     return stat(path, &status) != 0 || S_ISREG(status.st_mode);
 }
 
+/* Whether a path is a directory, also through a link. */
 static bool is_directory(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+/* Appends a copy of a name. */
 static void list_add(PathList *list, const char *file) {
     list->files =
         memory_grow(list->files, (size_t)list->count + 1, sizeof *list->files, "file names");
     list->files[list->count++] = memory_string(file);
 }
 
+/* The order of files: by bytes, not by the locale. */
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -130,6 +138,7 @@ static void add_directory(PathList *list, const char *path, const Endings *wante
     closedir(directory);
 }
 
+/* The files of a directory; if there are none, those of its folders that are named as a part (train/, val/). */
 static PathList list_directory(const char *path, const Endings *wanted) {
     PathList list = {0};
     add_directory(&list, path, wanted, false);
@@ -146,6 +155,7 @@ static size_t fixed_part(const char *pattern) {
     return end;
 }
 
+/* The files that a pattern matches. */
 static PathList list_glob(const char *pattern) {
     PathList list = {0};
     glob_t found;
@@ -187,10 +197,12 @@ static Entry entry_of(const char *path, const Endings *wanted) {
     return entry;
 }
 
+/* What the name of an entry's file says. A file that the user named alone is what the user says it is. */
 static Says file_says(const Entry *entry, int file) {
     return entry->is_set ? path_says(entry->list.files[file] + entry->fixed) : SAYS_NOTHING;
 }
 
+/* Whether any file of the entry says this. */
 static bool any_says(const Entry *entry, Says says) {
     for (int i = 0; i < entry->list.count; i++)
         if (file_says(entry, i) == says) return true;

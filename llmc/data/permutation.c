@@ -18,6 +18,7 @@ enum {
 /* 2^64 / the golden ratio: its multiples lie far apart, and so do the rounds' keys. */
 static const uint64_t weyl = 0x9e3779b97f4a7c15ULL;
 
+/* A number whose lowest bits are 1. */
 static uint64_t ones(int bits) { return (1ULL << bits) - 1; }
 
 uint64_t permute(uint64_t index, uint64_t n, uint64_t key) {

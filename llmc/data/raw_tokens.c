@@ -23,6 +23,7 @@ typedef struct {
     size_t values;
 } Looks;
 
+/* The largest values at each place of four, and the largest byte, over the beginning of the file. */
 static Looks look(File *file) {
     size_t values = file_size(file) / 2;
     Looks looks = {.values = values < HEAD ? values : HEAD};
@@ -36,6 +37,7 @@ static Looks look(File *file) {
     return looks;
 }
 
+/* Whether the whole file is zeros: a download that reserved its space, or a disk that lost it. */
 static bool all_zero(File *file) {
     size_t size = file_size(file);
     for (size_t at = 0, n; at < size; at += n) {

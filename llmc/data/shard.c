@@ -38,6 +38,7 @@ static const struct {
 
 // ---- what the file is not ---------------------------------------------------------------------
 
+/* Ends the program where the first bytes are those of a known format of another kind. */
 static void refuse_foreign(const Shard *shard) {
     FileKind kind = file_kind(shard->file);
     if (kind.what)
@@ -58,6 +59,7 @@ static void refuse_text(const Shard *shard) {
 
 // ---- what the file is -------------------------------------------------------------------------
 
+/* Whether a name has this ending, in any case. */
 static bool ends_in(const char *name, const char *ending) {
     size_t length = strlen(name), end = strlen(ending);
     return length >= end && strcasecmp(name + length - end, ending) == 0;
@@ -69,6 +71,7 @@ void shard_header(unsigned char header[SHARD_HEADER], TokenType type, uint32_t t
     for (size_t i = 0; i < sizeof entries; i++) header[i] = (unsigned char)(entries[i / 4] >> 8 * (i % 4));
 }
 
+/* An llm.c token shard: its header must agree with its size. wide: the variant with uint32 tokens. */
 static void describe_llmc(Shard *shard, bool wide) {
     const unsigned char *header = file_at(shard->file, 0, HEADER);
     int32_t version = (int32_t)load_u32(header + 4), count = (int32_t)load_u32(header + 8);
@@ -86,6 +89,7 @@ static void describe_llmc(Shard *shard, bool wide) {
     shard->tokens = (uint64_t)count;
 }
 
+/* Tokens without a header: the type is known from --data-type, or is uint16. */
 static void describe_raw(Shard *shard, DataType type) {
     size_t size = file_size(shard->file), width = token_bytes[raw_types[type].type];
     if (size % width)
@@ -110,6 +114,7 @@ static void check_type(const Shard *shard, DataType type) {
               shard->name, raw_types[type].name, shard->kind);
 }
 
+/* Everything else is text, if it looks like text. */
 static void describe_text(Shard *shard) {
     size_t size = file_size(shard->file);
     if (ends_in(shard->name, ".npy")) {

@@ -24,6 +24,7 @@ typedef struct {
     int failure; // an errno
 } Piece;
 
+/* The largest token of some bytes of a shard. */
 static uint64_t largest_of(const Shard *shard, const unsigned char *data, size_t bytes) {
     uint64_t largest = 0;
     switch (shard->type) {
@@ -47,6 +48,7 @@ static uint64_t largest_of(const Shard *shard, const unsigned char *data, size_t
     return largest;
 }
 
+/* Adds bytes to a piece: checksum, count, largest token. */
 static void add(Piece *piece, const Shard *shard, const unsigned char *data, size_t bytes) {
     uint64_t largest = largest_of(shard, data, bytes);
     checksum_add(&piece->sum, data, bytes);

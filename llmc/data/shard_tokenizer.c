@@ -1,4 +1,4 @@
-/* shard_tokenizer.c: see shard_tokenizer.h. */
+/* shard_tokenizer.c: the tokenizer that made a directory of shards, from the file that `tokenize` leaves there. */
 #include "shard_tokenizer.h"
 
 #include "../base/memory.h"

@@ -68,12 +68,14 @@ static void write_shard(ShardWriter *w, const char *part, size_t first, size_t c
     w->written += count;
 }
 
+/* Writes the tokens that are held as the next shard, and says that it is there. */
 static void flush(ShardWriter *w) {
     write_shard(w, w->written < val_tokens(w) ? "val" : "train", 0, w->count);
     w->count = 0;
     w->committed(w->context, w->shards, w->written);
 }
 
+/* Grows the buffer, but never beyond a full shard. */
 static void make_room(ShardWriter *w, size_t tokens) {
     if (tokens <= w->capacity) return;
     w->capacity = 2 * tokens < w->plan.shard_tokens ? 2 * tokens : (size_t)w->plan.shard_tokens;
@@ -81,6 +83,7 @@ static void make_room(ShardWriter *w, size_t tokens) {
     w->tokens = memory_grow(w->tokens, w->capacity, w->width, "a shard");
 }
 
+/* Appends ids as uint16 or uint32. */
 static void store(ShardWriter *w, const int32_t *ids, size_t count) {
     unsigned char *to = w->tokens + w->count * w->width;
     for (size_t i = 0; i < count; i++)
@@ -145,6 +148,7 @@ static int each_shard(const char *directory, void (*work)(const char *path)) {
     return count;
 }
 
+/* Removes one file of an earlier run. */
 static void remove_shard(const char *path) {
     int failure = output_remove(path);
     if (failure) fatal(EXIT_RUNTIME, "%s: cannot be removed: %s", path, strerror(failure));

@@ -1,5 +1,6 @@
-/* stream.c: see stream.h. A stream is a range of the tokens of a list of files, which its slices
- * share. */
+/* stream.c: several files as one stream of tokens. A stream is a range of the tokens of a list of files; slices of it
+ * share the files, which are closed with the last of them. To find a token's file, the ends of all files are
+ * searched by bisection. One pass over all files (shard_scan.h) gives their checksums and their largest token. */
 #include "stream.h"
 
 #include "../base/activity.h"
@@ -37,6 +38,7 @@ static const uint32_t any_id =
 
 // ---- opening ----------------------------------------------------------------------------------
 
+/* A list of files that are not opened yet. */
 static Shards *shards_new(int count, char *name) {
     Shards *shared = memory_new(1, sizeof *shared, "a stream");
     shared->shards = memory_new((size_t)count, sizeof *shared->shards, "data files");
@@ -111,6 +113,7 @@ const unsigned char *stream_text(const Stream *stream, int i, size_t *bytes) {
     return shard->file ? file_at(shard->file, 0, *bytes) : shard->memory;
 }
 
+/* The range must be within the stream: only an error in this program could ask for more. */
 static void require_inside(const Stream *stream, uint64_t first, uint64_t count) {
     if (first <= stream->count && count <= stream->count - first) return;
     fatal(EXIT_RUNTIME,
@@ -203,6 +206,7 @@ void stream_set_vocab(Stream *stream, int vocab) {
 
 uint64_t stream_identity(const Stream *stream) {
     const Shards *shared = stream->shared;
+    // the range, then for each file its type, its length and the checksum of all its tokens
     uint64_t hash = hash_add(hash_add(0, stream->first), stream->count);
     for (int i = 0; i < shared->count; i++) {
         const Shard *shard = &shared->shards[i];
@@ -231,6 +235,7 @@ void stream_read(const Stream *stream, uint64_t first, size_t count, int32_t *ou
     require_inside(stream, first, count);
     const Shards *shared = stream->shared;
     uint64_t at = stream->first + first;
+    // from the file that holds the first token, through as many as the range touches
     for (int i = count ? file_of(shared, at) : 0; count > 0; i++) {
         const Shard *shard = &shared->shards[i];
         uint64_t offset = at - (shared->ends[i] - shard->tokens), left = shard->tokens - offset;

@@ -1,4 +1,6 @@
-/* tokenize.c: see tokenize.h. */
+/* tokenize.c: `tokenize`: documents are encoded by all threads and written as shards. After each shard the state file
+ * says where in which input it ended. A run that was killed starts again from that place, and writes the same bytes
+ * as an undisturbed one; its settings and inputs must be the same, or it is refused. */
 #include "tokenize.h"
 
 #include "../base/error.h"
@@ -26,6 +28,7 @@ typedef struct {
     char text[SETTING_BYTES];
 } Setting;
 
+/* All settings that decide the bytes of the shards, as texts. */
 static void describe(const TokenizeJob *job, Setting settings[SETTINGS]) {
     const char *names[SETTINGS] = {"tokenizer_identity", "vocab",   "end_of_text", "shard_tokens",
                                    "val_tokens",         "special", "field"};
@@ -41,6 +44,7 @@ static void describe(const TokenizeJob *job, Setting settings[SETTINGS]) {
     settings[SETTINGS - 1].value = job->field;
 }
 
+/* Path, size and time of each input, to notice one that changed in between. */
 static void put_inputs(JsonWriter *json, const TokenizeJob *job) {
     json_open(json, "inputs", '[');
     for (int i = 0; i < job->count; i++) {
@@ -56,6 +60,7 @@ static void put_inputs(JsonWriter *json, const TokenizeJob *job) {
     json_close(json, ']');
 }
 
+/* Writes the state file, whole or not at all. */
 static void save_state(const TokenizeJob *job, const TokenizeState *state) {
     char checksum[17];
     JsonWriter json = {.lines = true};
@@ -87,6 +92,7 @@ static void save_state(const TokenizeJob *job, const TokenizeState *state) {
     free(json.text);
 }
 
+/* A counter of the state file. */
 static uint64_t number_of(const char *path, const Json *root, const char *name) {
     int64_t value;
     if (!json_integer(json_member(root, name), 0, INT64_MAX, &value))
@@ -95,6 +101,7 @@ static uint64_t number_of(const char *path, const Json *root, const char *name) 
     return (uint64_t)value;
 }
 
+/* Refuses to continue with settings that would give other bytes. */
 static void compare_settings(const TokenizeJob *job, const char *path, const Json *root) {
     Setting settings[SETTINGS];
     describe(job, settings);
@@ -108,6 +115,7 @@ static void compare_settings(const TokenizeJob *job, const char *path, const Jso
     }
 }
 
+/* Refuses to continue with inputs that are others, or have changed. */
 static void compare_inputs(const TokenizeJob *job, const char *path, const Json *inputs) {
     const Json *input = inputs ? inputs->first : NULL;
     if (!inputs || inputs->count != (size_t)job->count)
@@ -129,6 +137,7 @@ static void compare_inputs(const TokenizeJob *job, const char *path, const Json 
     }
 }
 
+/* The state file of an earlier run, checked against this one. */
 static TokenizeState read_state(const TokenizeJob *job, const char *path) {
     char problem[JSON_PROBLEM];
     File *file = file_open(path);
@@ -198,6 +207,7 @@ typedef struct {
     void *context;
 } Work;
 
+/* Adds ids to the shards, but for those that earlier shards already have. */
 static void add_tokens(Work *w, const int32_t *ids, size_t count) {
     size_t skipped = w->skip < count ? (size_t)w->skip : count;
     w->skip -= skipped;
@@ -205,6 +215,7 @@ static void add_tokens(Work *w, const int32_t *ids, size_t count) {
     w->state.result.tokens += count;
 }
 
+/* Called for each encoded segment, in the order of the inputs: end of text before a document, then its ids. */
 static void on_segment(void *context, const Segment *segment, const int32_t *ids, size_t count, uint64_t invalid) {
     Work *w = context;
     if (segment->can_begin) {
@@ -219,6 +230,7 @@ static void on_segment(void *context, const Segment *segment, const int32_t *ids
     w->state.result.invalid += invalid;
 }
 
+/* Hands on how many bytes were consumed. */
 static void on_progress(void *context, uint64_t consumed) {
     Work *w = context;
     if (w->progress) w->progress(w->context, consumed);

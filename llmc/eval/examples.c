@@ -20,6 +20,7 @@ typedef struct {
     size_t number;    // the number of the one being read
 } Reader;
 
+/* Ends the program: the example at hand has a fault. */
 static _Noreturn void refuse(const Reader *r, const char *what) {
     fatal(EXIT_INPUT, "%s: %s %zu: %s", r->examples->path, r->unit, r->number, what);
 }
@@ -32,6 +33,7 @@ static bool enough(const Reader *r, int64_t most) {
 // ---------------------------------------------------------------------------------------------
 // What holds for every example
 
+/* All ids must be below the model's vocabulary. */
 static void check_ids(const Reader *r, const int32_t *ids, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= r->model->vocab)
@@ -41,6 +43,7 @@ static void check_ids(const Reader *r, const int32_t *ids, size_t count) {
                 r->examples->path, r->unit, r->number, (int)ids[i], r->model->vocab - 1);
 }
 
+/* An example needs a context, completions that are not empty, and room for both in the model. */
 static void check_lengths(const Reader *r, const Example *e) {
     if (e->completions < 2) refuse(r, "has fewer than two completions");
     if (e->label < 0 || e->label >= e->completions)
@@ -92,6 +95,7 @@ static const char *text_of(const Reader *r, const Json *value, const char *name)
           r->unit, r->number, name, json_kind(value));
 }
 
+/* The completions of HellaSwag: " " + ending, as build-nanogpt and llm.c render them. */
 static void append_endings(Reader *r, Example *e, const Json *endings) {
     if (!endings || endings->kind != JSON_ARRAY || endings->count > COMPLETIONS_MOST)
         fatal(EXIT_INPUT, "%s: %s %zu: \"endings\" must be a list of up to %d texts",
@@ -116,6 +120,7 @@ static int label_of(const Reader *r, const Json *label) {
     return value >= 0 && value < COMPLETIONS_MOST ? (int)value : value < 0 ? -1 : COMPLETIONS_MOST;
 }
 
+/* One JSON object: context, endings, label. */
 static void read_line(Reader *r, const char *line, size_t bytes) {
     char problem[JSON_PROBLEM];
     const Json *json = json_read(line, bytes, problem);
@@ -130,12 +135,14 @@ static void read_line(Reader *r, const char *line, size_t bytes) {
     json_free(json);
 }
 
+/* Whether a line has nothing but blanks. */
 static bool is_blank(const char *line, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
         if (!strchr(" \t\r", line[i])) return false;
     return true;
 }
 
+/* The JSON-lines format; blank lines are skipped. */
 static void read_lines(Reader *r, const char *text, size_t size, int64_t most) {
     if (!r->model->tokenizer || !tokenizer_can_encode(r->model->tokenizer))
         fatal(EXIT_INPUT,
@@ -164,6 +171,7 @@ typedef struct {
     size_t left;
 } Numbers;
 
+/* The next uint16 of an example in llm.c's format. */
 static int next_number(const Reader *r, Numbers *numbers) {
     if (numbers->left == 0) refuse(r, "ends in the middle: its sizes do not agree");
     int value = load_u16(numbers->at);
@@ -199,6 +207,7 @@ static size_t read_numbers(Reader *r, const unsigned char *bytes, size_t left) {
     return size;
 }
 
+/* llm.c's format: the sizes in each example's header must agree with its numbers. */
 static void read_llmc(Reader *r, const unsigned char *bytes, size_t size, int64_t most) {
     const char *path = r->examples->path;
     if (size < HEADER)

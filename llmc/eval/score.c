@@ -21,6 +21,7 @@ typedef struct {
     size_t tokens;                    // B * T
 } Table;
 
+/* Room for sequences of one micro-batch, on the host and on the device. */
 static Table table_new(size_t tokens) {
     const char *what = "scoring";
     return (Table){.host_ids = memory_new(tokens, sizeof(int32_t), what),
@@ -32,6 +33,7 @@ static Table table_new(size_t tokens) {
                    .tokens = tokens};
 }
 
+/* Releases it. */
 static void table_free(Table *table) {
     device_free(table->ids, table->tokens * element_size(OF_ID));
     device_free(table->targets, table->tokens * element_size(OF_ID));

@@ -12,6 +12,7 @@ static const uint64_t PRIME5 = 0x27D4EB2F165667C5ULL;
 
 static inline uint64_t rotate(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
 
+/* Eight bytes at any alignment, little-endian (as on every machine that this program supports). */
 static inline uint64_t load64(const unsigned char *p) {
     uint64_t x;
     memcpy(&x, p, sizeof x);
@@ -24,14 +25,17 @@ static inline uint64_t load32(const unsigned char *p) {
     return x;
 }
 
+/* One lane takes 8 bytes. */
 static inline uint64_t round64(uint64_t lane, uint64_t input) {
     return rotate(lane + input * PRIME2, 31) * PRIME1;
 }
 
+/* A lane into the final sum. */
 static inline uint64_t merge(uint64_t sum, uint64_t lane) {
     return (sum ^ round64(0, lane)) * PRIME1 + PRIME4;
 }
 
+/* The hot loop: four lanes in registers, 32 bytes at each step. */
 static void take_stripes(uint64_t lanes[4], const unsigned char *p, size_t stripes) {
     uint64_t a = lanes[0], b = lanes[1], c = lanes[2], d = lanes[3];
     for (; stripes > 0; stripes--, p += 32) {
@@ -51,6 +55,7 @@ void checksum_add(Checksum *sum, const void *data, size_t bytes) {
     const unsigned char *p = data;
     size_t held = sum->bytes % 32;
     sum->bytes += bytes;
+    // first complete the 32 bytes that the call before has begun
     if (held) {
         size_t n = bytes < 32 - held ? bytes : 32 - held;
         memcpy(sum->pending + held, p, n);
@@ -59,6 +64,7 @@ void checksum_add(Checksum *sum, const void *data, size_t bytes) {
         take_stripes(sum->lanes, sum->pending, 1);
     }
     take_stripes(sum->lanes, p, bytes / 32);
+    // fewer than 32 bytes remain for the next call
     if (bytes % 32) memcpy(sum->pending, p + bytes / 32 * 32, bytes % 32);
 }
 
@@ -78,6 +84,7 @@ uint64_t checksum_value(const Checksum *sum) {
     for (; left >= 4; left -= 4, p += 4) x = rotate(x ^ load32(p) * PRIME1, 23) * PRIME2 + PRIME3;
     for (; left > 0; left--, p++) x = rotate(x ^ *p * PRIME5, 11) * PRIME1;
 
+    // the finalizer: every bit of the input reaches every bit of the sum
     x = (x ^ x >> 33) * PRIME2;
     x = (x ^ x >> 29) * PRIME3;
     return x ^ x >> 32;

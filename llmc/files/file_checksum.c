@@ -1,4 +1,5 @@
-/* file_checksum.c: see file_checksum.h. */
+/* file_checksum.c: the checksum of a file in pieces of 64 MiB. All threads read at once, each a piece; while a file
+ * is written, its pieces end one after another. Both ways give the same value. */
 #include "file_checksum.h"
 
 #include "../base/activity.h"
@@ -13,6 +14,7 @@
 
 enum { READ_BYTES = 1 << 20 };
 
+/* Adds a complete piece's checksum, as 8 bytes little-endian, to that of the pieces. */
 static void add_piece(Checksum *pieces, uint64_t sum) {
     unsigned char bytes[8];
     for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(sum >> 8 * i);
@@ -74,6 +76,7 @@ int file_checksum_read(const char *path, FileChecksum *sum) {
         return failure;
     }
 
+    // The size is only a hint for the number of pieces: each is read to its end, wherever the file ends now.
     size_t count = (size_t)status.st_size / FILE_CHECKSUM_PIECE + 1; // the last may be empty
     Checksum *pieces = memory_new(count, sizeof *pieces, "the sums of a file's pieces");
     int *failures = memory_new(count, sizeof *failures, "the sums of a file's pieces");

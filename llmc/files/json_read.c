@@ -1,6 +1,7 @@
-/* json_read.c: see json_read.h. A recursive descent over a copy of the text. Strings are decoded in
- * place (an escape is never shorter than what it stands for); values live in blocks that the
- * document owns. The first problem found is kept, and ends the parse. */
+/* json_read.c: a JSON parser (RFC 8259) by recursive descent, for files of others: it refuses what is doubtful.
+ * Strings are decoded in place, in a copy of the text (an escape is never shorter than what it stands for).
+ * Values are in blocks that the document owns, so that one json_free releases all. The first problem found is
+ * kept with its line and column, and ends the parse. */
 #include "json_read.h"
 
 #include "../base/memory.h"
@@ -55,6 +56,7 @@ static bool fail(Parser *p, const char *where, const char *what) {
     return false;
 }
 
+/* The four characters that JSON allows between tokens. */
 static void skip_space(Parser *p) {
     while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\n' || *p->at == '\r'))
         p->at++;
@@ -88,6 +90,7 @@ static int32_t hex4(const Parser *p, const char *at) {
     return code;
 }
 
+/* Writes a code point as UTF-8, 1 to 4 bytes; returns the place after it. */
 static char *put_utf8(char *to, int32_t code) {
     if (code < 0x80) {
         *to++ = (char)code;
@@ -164,12 +167,15 @@ static bool take_string(Parser *p, const char **out) {
 // ---------------------------------------------------------------------------------------------
 // Numbers and words
 
+/* One digit or more. */
 static bool take_digits(Parser *p) {
     if (p->at == p->end || !is_digit(*p->at)) return false;
     while (p->at < p->end && is_digit(*p->at)) p->at++;
     return true;
 }
 
+/* A number in the grammar of JSON, which is stricter than strtod: no leading zero, no "1." and no ".5". A whole
+ * number that fits 64 bits is kept exactly beside its double. */
 static bool take_number(Parser *p, Json *value) {
     const char *start = p->at;
     value->kind = JSON_NUMBER;
@@ -198,6 +204,7 @@ static bool take_number(Parser *p, Json *value) {
     return true;
 }
 
+/* null, false or true. */
 static bool take_word(Parser *p, Json *value) {
     static const struct {
         const char *word;
@@ -219,6 +226,7 @@ static bool take_word(Parser *p, Json *value) {
 
 static bool take_value(Parser *p, Json *value, int depth);
 
+/* A value in the newest block, or in a new block when that is full. */
 static Json *new_value(Document *d) {
     if (!d->blocks || d->blocks->used == BLOCK_VALUES) {
         Block *block = memory_new(1, sizeof *block, "JSON values");
@@ -237,6 +245,7 @@ static bool check_names(Parser *p, const Json *object, const char *opening) {
     const char **names = memory_new(object->count, sizeof *names, "the names of a JSON object");
     size_t n = 0;
     for (const Json *m = object->first; m; m = m->next) names[n++] = m->name;
+    // sorted, so that a header with thousands of names takes n log n comparisons
     qsort(names, n, sizeof *names, by_name);
     for (size_t i = 1; i < n; i++)
         if (strcmp(names[i - 1], names[i]) == 0) {
@@ -271,6 +280,7 @@ static bool take_elements(Parser *p, Json *value, int depth) {
 
     const Json **link = &value->first;
     do {
+        // memory in proportion to the text: 30 MB of "[0,0,0..." must not become a gigabyte
         if (++p->values > p->most_values) return fail(p, p->at, "more values than a text of this length may have");
         Json *element = new_value(p->document);
         *link = element;
@@ -287,6 +297,7 @@ static bool take_elements(Parser *p, Json *value, int depth) {
     return !object || check_names(p, value, opening);
 }
 
+/* Any value; its first character decides which. depth: how many arrays and objects it is in. */
 static bool take_value(Parser *p, Json *value, int depth) {
     skip_space(p);
     if (p->at == p->end) return fail(p, p->at, "the text ends where a value is expected");
@@ -302,6 +313,7 @@ static bool take_value(Parser *p, Json *value, int depth) {
 // ---------------------------------------------------------------------------------------------
 // The document
 
+/* Ends a number's spelling in the text by a 0. */
 static void end_number(Json *value) {
     if (value->kind != JSON_NUMBER) return;
     char *text = (char *)value->text; // in the document's own copy

@@ -1,4 +1,5 @@
-/* json_write.c: see json_write.h. */
+/* json_write.c: JSON into a growing text. The writer keeps no stack: whether a comma is due follows from the last
+ * character written, and indentation from the depth. Reals are written so that they round-trip. */
 #include "json_write.h"
 
 #include "../base/memory.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Appends bytes; the capacity doubles, so that a long text costs linear time. */
 static void append(JsonWriter *w, const char *bytes, size_t count) {
     size_t needed = size_add(size_add(w->length, count, "JSON"), 1, "JSON");
     if (needed > w->capacity) {
@@ -38,6 +40,7 @@ static void append_character(JsonWriter *w, const char *at, size_t length) {
         append(w, at, length);
 }
 
+/* A string in quotes. Bytes that are not UTF-8 become U+FFFD: the output is always valid JSON. */
 static void append_string(JsonWriter *w, const char *text) {
     append_text(w, "\"");
     for (size_t left = strlen(text); left > 0;) {
@@ -49,6 +52,7 @@ static void append_string(JsonWriter *w, const char *text) {
     append_text(w, "\"");
 }
 
+/* A line break and the indentation of the current depth. */
 static void new_line(JsonWriter *w) {
     append_text(w, "\n");
     for (int i = 0; i < w->depth; i++) append_text(w, "  ");
@@ -108,6 +112,7 @@ void json_put_unsigned(JsonWriter *w, const char *name, uint64_t value) {
 
 void json_put_real(JsonWriter *w, const char *name, double value) {
     char text[NUMBER_CHARS];
+    // JSON has no such numbers; strings are what other tools read
     if (isnan(value))
         json_put_string(w, name, "NaN");
     else if (isinf(value))

@@ -1,4 +1,5 @@
-/* path.c: see path.h. */
+/* path.c: names of files. Only ENOENT and ENOTDIR mean that there is nothing; anything else (no permission, a failing
+ * disk) ends the program, because to take it for nothing might overwrite what is there. */
 #include "path.h"
 
 #include "../base/error.h"

@@ -86,6 +86,7 @@ static struct {
     pid_t owner;     // a forked child must not remove what its parent is writing
 } latest;
 
+/* At exit: the unfinished directory of this process is removed. */
 static void remove_latest(void) {
     if (!latest.directory || latest.owner != getpid()) return;
     int directory = open_directory(AT_FDCWD, latest.directory);
@@ -94,6 +95,7 @@ static void remove_latest(void) {
     close(directory);
 }
 
+/* Notes the directory that is being written, for remove_latest. */
 static void remember(const char *directory) {
     static bool registered;
     if (!registered) atexit(remove_latest);

@@ -25,12 +25,14 @@ static void flush(void) {
     clearerr(stdout);
 }
 
+/* Removes the status line. */
 static void erase(void) {
     if (!screen.status[0]) return;
     fputs(ERASE, stdout);
     flush();
 }
 
+/* Prints it again. */
 static void redraw(void) {
     if (screen.status[0]) fputs(screen.status, stdout);
     flush();

@@ -21,10 +21,12 @@ enum { SIGN = 0x73696e67, QUESTION, ANSWER }; // kinds; other programs' packets 
 
 // ---- packets ----------------------------------------------------------------------------------
 
+/* The code that only ranks of this run can compute: SipHash of all that stands before it. */
 static uint64_t code_of(const Heartbeat *heart, const Packet *packet) {
     return siphash(&heart->key, packet, offsetof(Packet, code));
 }
 
+/* A packet of this rank. */
 static Packet make(Heartbeat *heart, uint64_t kind, uint64_t number, const Pulse *pulse) {
     Packet packet = {.kind = kind, .rank = heart->rank, .number = number};
     if (pulse) packet.pulse = *pulse;
@@ -79,6 +81,7 @@ bool heartbeat_open(Heartbeat *heart, int rank, Peer *me) {
     return false;
 }
 
+/* Closes a connection. */
 static void hang_up(Caller *caller) {
     if (caller->socket >= 0) close(caller->socket);
     *caller = (Caller){.socket = -1};
@@ -94,6 +97,7 @@ void heartbeat_close(Heartbeat *heart) {
 
 // ---- signs of life, over UDP --------------------------------------------------------------------
 
+/* The i-th address of a peer. */
 static struct sockaddr_in address_of(const Peer *peer, int i, in_port_t port) {
     return (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = peer->address[i], .sin_port = port};
 }
@@ -179,6 +183,7 @@ static void take_calls(Heartbeat *heart, int *budget) {
     }
 }
 
+/* Answers those who ask over TCP whether this rank is there. */
 static void answer_calls(Heartbeat *heart) {
     for (int i = 0; i < HEARTBEAT_CALLERS; i++) {
         Caller *caller = &heart->callers[i];

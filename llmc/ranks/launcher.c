@@ -1,4 +1,5 @@
-/* launcher.c: see launcher.h. */
+/* launcher.c: finds out from the environment which launcher started this process, and what rank it has. Every launcher
+ * sets variables of its own; a set of variables that contradict each other is a usage error. */
 #include "launcher.h"
 
 #include "../base/error.h"

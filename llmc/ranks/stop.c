@@ -1,4 +1,5 @@
-/* stop.c: see stop.h. */
+/* stop.c: signals that ask a run to stop. The handler only sets a flag. Between updates all ranks agree on it: one rank
+ * that was asked stops all, at the same step. A second signal ends the program at once. */
 #include "stop.h"
 
 #include "world.h"
@@ -11,6 +12,7 @@ enum { SIGNALS = sizeof signals / sizeof signals[0] };
 
 static volatile sig_atomic_t asked;
 
+/* The handler: it may do nothing but set a flag. */
 static void note(int number) {
     (void)number;
     asked = 1;

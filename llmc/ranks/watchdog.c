@@ -54,14 +54,17 @@ static struct {
     Heartbeat heart;
 } watch;
 
+/* A limit in turns of the thread, at least one. */
 static uint64_t turns_of(double seconds) {
     return seconds > 0 ? (uint64_t)(seconds * 1000 / TURN_MS) + 1 : 0;
 }
 
+/* And back, for messages. */
 static double seconds_of(uint64_t turns) { return (double)turns * TURN_MS / 1000; }
 
 // ---- hangs --------------------------------------------------------------------------------------
 
+/* Ends all ranks: a main thread makes no progress. */
 static _Noreturn void end_hang(int rank, const Peer *peer, const Pulse *pulse, uint64_t turns) {
     fatal_now(EXIT_RUNTIME,
               "rank %d (process %lld on %s) hangs: while %s it has made no progress for %.0f s, so all ranks end; look "
@@ -82,6 +85,7 @@ static void take_pulse(Pulse *mine) {
     if (theirs < mine->idle) mine->idle = theirs;
 }
 
+/* Whether this rank, or the one it watches, makes no progress for longer than the limit. */
 static void judge_hang(const Pulse *mine) {
     uint64_t limit = atomic_load(&watch.hang_limit), slack = SLACK_TURNS + limit / 10;
     if (limit == 0) return;
@@ -113,6 +117,7 @@ static void lives(Watched *w, bool heard) {
     heartbeat_hang_up(&watch.heart);
 }
 
+/* Whether the watched rank is silent for longer than the limit, and the second way confirms it. */
 static void judge_silence(Watched *w, bool answered) {
     uint64_t limit = atomic_load(&watch.rank_limit);
     if (answered) lives(w, false);
@@ -140,6 +145,7 @@ static void judge_silence(Watched *w, bool answered) {
 
 // ---- the thread ---------------------------------------------------------------------------------
 
+/* Milliseconds of a clock that only goes forward. */
 static int64_t now_ms(void) { return (int64_t)(clock_seconds() * 1000); }
 
 /* Listens for one turn; false when the thread is to stop. *answered: the watched rank has, over TCP. */
@@ -162,6 +168,7 @@ static bool take_turn(bool *answered) {
     return true;
 }
 
+/* The number by which the system knows this thread. */
 static int64_t thread_number(void) {
 #ifdef SYS_gettid
     return syscall(SYS_gettid);
@@ -170,6 +177,7 @@ static int64_t thread_number(void) {
 #endif
 }
 
+/* The thread: listen for a turn, send a heartbeat, judge. */
 static void *watch_thread(void *unused) {
     (void)unused;
     Pulse mine = {.at = activity_state()};

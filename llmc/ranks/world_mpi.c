@@ -39,6 +39,7 @@ static Part **parts = NULL;
 static size_t shared_bytes = 0; // of a part
 static int my_rank, part_count;
 
+/* For fatal(): MPI ends the other ranks too. */
 static void end_all_ranks(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
 
 /* Room for bytes first .. first+count of a file, so that none is missing when it is written to. False where
@@ -77,6 +78,7 @@ static char *map_together(const World *world, size_t part) {
     return NULL;
 }
 
+/* Maps memory that all ranks of one machine share. Where that is not possible, messages are used. */
 static void share_memory(const World *world) {
     const char *wanted = getenv("TRAIN_GPT2_SHARED");
     size_t part = (size_t)(wanted ? atoi(wanted) : SHARED_TOTAL) / (size_t)world->size & ~(size_t)4095;
@@ -142,6 +144,7 @@ static int piece(size_t count, size_t done) {
     return (int)(count - done < PIECE ? count - done : PIECE);
 }
 
+/* An all-reduce in pieces: MPI counts in int. */
 static void reduce(void *values, size_t count, size_t size, MPI_Datatype type, MPI_Op op) {
     Activity before = activity_begin(ACTIVITY_WAIT);
     for (size_t done = 0; joined && done < count; done += PIECE, activity_tick())
@@ -169,6 +172,7 @@ void world_broadcast(void *bytes, size_t count, int root) {
     activity_begin(before);
 }
 
+/* Room for one more running all-reduce. */
 static MPI_Request *next_request(void) {
     if (running_count == running_room) {
         running_room = running_room ? 2 * running_room : 64;

@@ -95,6 +95,7 @@ enum { SHORT_OPTIONS = sizeof short_options / sizeof short_options[0], SAID = 12
 
 static char said[SAID]; // "-l is --lr here, -e d12 is --model gpt2"
 
+/* Whether a text is a number as a whole. */
 static bool is_number(const char *text) {
     double value;
     return text && number_read_real(text, &value) == NUMBER_OK;
@@ -106,6 +107,7 @@ bool foreign_is_short(const char *word, const char *next) {
     return word[1 + strspn(word + 1, "abcdefghijklmnopqrstuvwxyz")] == '\0';
 }
 
+/* Whether two texts mean the same: as numbers where both are. */
 static bool same_value(const char *a, const char *b) {
     double x, y;
     if (number_read_real(a, &x) == NUMBER_OK && number_read_real(b, &y) == NUMBER_OK) return x == y;

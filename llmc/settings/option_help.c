@@ -38,6 +38,7 @@ static void print_facts(FILE *out, const Option *option, int *at) {
     print_words(out, facts, at);
 }
 
+/* One option: name, help, range and defaults. */
 static void print_option(FILE *out, const Option *option) {
     int at = option->metavar ? fprintf(out, "  --%s %s", option->name, option->metavar)
                              : fprintf(out, "  --[no-]%s", option->name);

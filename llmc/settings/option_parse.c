@@ -29,6 +29,7 @@ static _Noreturn void refuse(const Option *option, const char *text, const char 
           option->tiny ? option->tiny : "");
 }
 
+/* Ends the program unless a number was read well. */
 static void require(const Option *option, const char *text, NumberResult result) {
     switch (result) {
     case NUMBER_OK:
@@ -42,6 +43,7 @@ static void require(const Option *option, const char *text, NumberResult result)
     }
 }
 
+/* A whole number in the option's range. text: what the user wrote; number: the part that is a number. */
 static int64_t read_integer(const Option *option, const char *text, const char *number) {
     int64_t value = 0;
     NumberResult result = number_read_i64(number, &value);
@@ -51,6 +53,7 @@ static int64_t read_integer(const Option *option, const char *text, const char *
     return value;
 }
 
+/* A real number in the option's range. */
 static double read_real(const Option *option, const char *text) {
     double value = 0;
     NumberResult result = number_read_real(text, &value);
@@ -59,12 +62,14 @@ static double read_real(const Option *option, const char *text) {
     return value;
 }
 
+/* Any unsigned number of 64 bits. */
 static uint64_t read_seed(const Option *option, const char *text) {
     uint64_t value = 0;
     require(option, text, number_read_u64(text, &value));
     return value;
 }
 
+/* The index of one of the option's words. */
 static int read_choice(const Option *option, const char *text) {
     char word[OPTION_WORD_CHARS];
     for (int i = 0; option_choice(word, &option->range, i); i++)
@@ -72,17 +77,20 @@ static int read_choice(const Option *option, const char *text) {
     refuse(option, text, *text ? "is unknown" : "is empty");
 }
 
+/* stop, or skip:K. */
 static int64_t read_nonfinite(const Option *option, const char *text) {
     if (strcmp(text, "stop") == 0) return 0;
     if (strncmp(text, "skip:", 5) != 0) refuse(option, text, "is neither stop nor skip:K");
     return read_integer(option, text, text + 5);
 }
 
+/* Any text but an empty one. */
 static const char *read_string(const Option *option, const char *text) {
     if (!*text) refuse(option, text, "is empty");
     return text;
 }
 
+/* Adds an item to a list option: repeats add up. */
 static void append(StringList *list, const char *text) {
     list->items =
         memory_grow(list->items, (size_t)list->count + 1, sizeof *list->items, "an option");
@@ -122,6 +130,7 @@ void option_set(void *fields, const Option *option, const char *text) {
 // ---------------------------------------------------------------------------------------------
 // Names
 
+/* The row with exactly this name. */
 static const Option *find(const OptionTable *table, const char *name, size_t length) {
     for (int i = 0; i < table->count; i++)
         if (strncmp(table->rows[i].name, name, length) == 0 && !table->rows[i].name[length])
@@ -151,6 +160,7 @@ static const Option *nearest(const OptionTable *table, const char *name) {
     return best;
 }
 
+/* Ends the program: there is no such option. A name of a similar program, or the nearest one here, is the hint. */
 static _Noreturn void refuse_name(const OptionTable *table, const char *word) {
     char name[64]; // no option's name is as long
     snprintf(name, sizeof name, "%s", word + strspn(word, "-"));
@@ -188,6 +198,7 @@ static _Noreturn void refuse_word(const OptionTable *table, const char *text, co
     fatal(EXIT_USAGE, "%s; options are --name value (--help lists all)", what);
 }
 
+/* Divides --name=value, --name and --no-name. */
 static Word parse_word(const OptionTable *table, const char *text, const char *before) {
     if (text[0] != '-' || !text[1] || strcmp(text, "--") == 0) refuse_word(table, text, before);
     if (text[1] != '-') refuse_name(table, text);

@@ -1,4 +1,5 @@
-/* settings.c: see settings.h. The options of train: what follows from them, and the way back to text. */
+/* settings.c: the settings of train as a whole: defaults, what follows from what was given, which options exclude each
+ * other, and the way back from values to texts, which the log, checkpoints and --resume use. */
 #include "settings.h"
 
 #include "../base/error.h"
@@ -32,6 +33,7 @@ static void derive(Settings *settings) {
     if (!settings_given(settings, "decay-steps")) settings->decay_steps = -1;
 }
 
+/* Options that contradict each other. */
 static void check_together(const Settings *s) {
     if (settings_given(s, "epochs") && settings_given(s, "steps"))
         fatal(EXIT_USAGE, "--epochs %g and --steps %lld both say when to stop; give one of them",
@@ -119,6 +121,7 @@ void settings_adopt(Settings *settings, OptionRecord record, void *context) {
 
 /* The option's value as text in buffer or elsewhere, or NULL when it is not set. */
 enum { VALUE_CHARS = 64 };
+/* An option's value as a text that the parser reads back; NULL where it is not set. */
 static const char *value_of(char buffer[VALUE_CHARS], const Settings *settings,
                             const Option *option) {
     const void *field = (const char *)settings + option->field;

@@ -6,6 +6,7 @@
 
 enum { CHARACTERS = 0x144 }; // 256 + the 68 bytes that are not printable
 
+/* The bytes that GPT-2 writes as themselves. */
 static bool is_printable(int b) { return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174; }
 
 int alphabet_character(int byte) {

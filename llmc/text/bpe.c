@@ -27,6 +27,7 @@ struct Bpe {
 // ---------------------------------------------------------------------------------------------
 // Merges by their pair
 
+/* Two ids as one key. */
 static uint64_t pair_of(int32_t left, int32_t right) { return (uint64_t)(uint32_t)left << 32 | (uint32_t)right; }
 
 /* Fibonacci hashing: the high bits of a product with 2^64 / golden ratio. */
@@ -85,6 +86,7 @@ static uint32_t least_key(const ShortWord *w) {
     return least;
 }
 
+/* The rank of the pair that begins at `at`, with its place below: the smallest key is the next merge. */
 static void set_key(const Bpe *bpe, ShortWord *w, size_t at, size_t next, size_t end) {
     uint32_t rank = next < end ? find(bpe, w->ids[at], w->ids[next])->rank : NO_RANK;
     w->keys[at] = rank == NO_RANK ? NO_RANK : rank << POSITION_BITS | (uint32_t)at;
@@ -129,12 +131,14 @@ typedef struct {
     size_t count, pairs;
 } Word;
 
+/* Adds a pair to the heap: it moves up until its parent is smaller. */
 static void heap_put(Word *w, uint64_t pair) {
     size_t at = w->pairs++;
     for (; at > 0 && w->heap[(at - 1) / 2] > pair; at = (at - 1) / 2) w->heap[at] = w->heap[(at - 1) / 2];
     w->heap[at] = pair;
 }
 
+/* Takes the smallest pair from the heap; the last one moves down from the top. */
 static uint64_t heap_take(Word *w) {
     uint64_t least = w->heap[0], last = w->heap[--w->pairs];
     size_t at = 0;
@@ -154,6 +158,7 @@ static void pair_up(Word *w, size_t at) {
     if (w->ranks[at] != NO_RANK) heap_put(w, (uint64_t)w->ranks[at] << 32 | at);
 }
 
+/* Joins a token with the one after it, and ranks the two pairs that this makes. */
 static void merge(Word *w, size_t at) {
     size_t gone = w->next[at], next = w->next[gone];
     w->ids[at] = find(w->bpe, w->ids[at], w->ids[gone])->id;

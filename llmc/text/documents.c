@@ -33,6 +33,7 @@ struct Documents {
     uint64_t consumed; // of the inputs before the open one
 };
 
+/* Whether a name says that the file has JSON lines. */
 static bool is_json_name(const char *path) {
     const char *dot = strrchr(path, '.');
     return dot && (strcasecmp(dot, ".jsonl") == 0 || strcasecmp(dot, ".ndjson") == 0);
@@ -45,6 +46,7 @@ Documents *documents_open(const char *const *paths, int count, const char *field
     return d;
 }
 
+/* Opens the next input. */
 static void open_input(Documents *d) {
     const char *path = d->paths[d->input];
     d->stream = byte_stream_open(path);
@@ -59,6 +61,7 @@ static void open_input(Documents *d) {
     if (kind.what) fatal(EXIT_INPUT, "%s: is %s, but text is expected; %s", d->lines.name, kind.what, kind.data);
 }
 
+/* Closes it, and counts its bytes. */
 static void close_input(Documents *d) {
     d->consumed += byte_stream_offset(d->stream);
     byte_stream_close(d->stream);
@@ -119,6 +122,7 @@ static const unsigned char *look(Documents *d, size_t wanted, size_t *there, boo
     return d->gathered;
 }
 
+/* Removes bytes that were taken from the front of the text at hand. */
 static void drop(Documents *d, size_t bytes) {
     if (!d->is_json) {
         byte_stream_take(d->stream, bytes);

@@ -1,4 +1,6 @@
-/* encode_documents.c: see encode_documents.h. */
+/* encode_documents.c: many documents into ids on all threads. A batch of segments is read, cut into tasks of about the
+ * same size, encoded side by side, and delivered in the order of the inputs: the result does not depend on the number
+ * of threads. Each thread has an encoder with a cache of its own. */
 #include "encode_documents.h"
 
 #include "../base/memory.h"
@@ -64,6 +66,7 @@ static void make_tasks(Batch *b) {
     }
 }
 
+/* Encodes the segments of one task, one after another. */
 static void encode_task(Batch *b, Task *task, Encoder *encoder) {
     task->ids.count = 0;
     for (int i = task->first; i < task->first + task->count; i++) {
@@ -74,6 +77,7 @@ static void encode_task(Batch *b, Task *task, Encoder *encoder) {
     }
 }
 
+/* Calls `deliver` for each segment of the batch, in order. */
 static void deliver_batch(const Batch *b, EncodedSegment deliver, void *context) {
     for (int t = 0; t < b->task_count; t++) {
         size_t from = 0;
@@ -85,6 +89,7 @@ static void deliver_batch(const Batch *b, EncodedSegment deliver, void *context)
     }
 }
 
+/* Releases a batch. */
 static void batch_free(Batch *b) {
     for (int t = 0; t < b->task_capacity; t++) free(b->tasks[t].ids.ids);
     free(b->tasks);

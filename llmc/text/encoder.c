@@ -42,6 +42,7 @@ void token_list_reserve(TokenList *list, size_t more) {
 // ---------------------------------------------------------------------------------------------
 // Words
 
+/* The place of a word in the cache, from its length and all its bytes. */
 static size_t hash_of(const Entry *key) {
     uint64_t part[4];
     memcpy(part, key, sizeof part);
@@ -50,6 +51,7 @@ static size_t hash_of(const Entry *key) {
     return hash * 0x9E3779B97F4A7C15u >> 49; // 15 bits
 }
 
+/* A word that fits a cache entry: from the cache, or merged and then put there. */
 static void encode_short(Encoder *e, const unsigned char *word, size_t bytes, TokenList *out) {
     Entry key = {.bytes = (unsigned char)bytes};
     memcpy(key.word, word, bytes);
@@ -68,6 +70,7 @@ static void encode_short(Encoder *e, const unsigned char *word, size_t bytes, To
     *entry = key;
 }
 
+/* A word of any length, without a window. */
 static void encode_piece(Encoder *e, const unsigned char *word, size_t bytes, TokenList *out) {
     if (bytes <= ENTRY_WORD)
         encode_short(e, word, bytes, out);
@@ -105,6 +108,7 @@ static size_t encode_window(Encoder *e, const unsigned char *word, size_t bytes,
     }
 }
 
+/* A long word, window by window; a window that finds no place to cut is doubled. */
 static void encode_long(Encoder *e, const unsigned char *word, size_t bytes, TokenList *out) {
     size_t first = out->count, done = 0, window = WINDOW;
     while (done < bytes) {
@@ -119,6 +123,7 @@ static void encode_long(Encoder *e, const unsigned char *word, size_t bytes, Tok
 // ---------------------------------------------------------------------------------------------
 // Texts
 
+/* Splits a text into words and encodes each. */
 static void encode_text(Encoder *e, const unsigned char *text, size_t bytes, TokenList *out) {
     for (size_t at = 0, length; at < bytes; at += length) {
         length = split_word(text + at, bytes - at);
@@ -129,6 +134,7 @@ static void encode_text(Encoder *e, const unsigned char *text, size_t bytes, Tok
     }
 }
 
+/* The tokenizer of bytes: each byte is its own id. */
 static void encode_bytes(const unsigned char *text, size_t bytes, TokenList *out) {
     token_list_reserve(out, bytes);
     for (size_t i = 0; i < bytes; i++) out->ids[out->count++] = text[i];

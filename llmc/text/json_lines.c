@@ -9,6 +9,7 @@
 
 enum { AHEAD = 1 << 16, DEEPEST = 64, NAME_BYTES = 256 };
 
+/* Ends the program, with the line or the byte where the fault is. */
 _Noreturn static void refuse(const JsonLines *lines, const char *problem) {
     if (lines->line) fatal(EXIT_INPUT, "%s: line %llu: %s", lines->name, (unsigned long long)lines->line, problem);
     fatal(EXIT_INPUT, "%s: byte %llu: %s", lines->name, (unsigned long long)byte_stream_offset(lines->stream),
@@ -22,6 +23,7 @@ static int next(JsonLines *lines) {
     return there ? *at : -1;
 }
 
+/* The next byte; the file must not end here. */
 static int take(JsonLines *lines) {
     int c = next(lines);
     if (c < 0) refuse(lines, "the file ends within an object: is it cut?");
@@ -29,6 +31,7 @@ static int take(JsonLines *lines) {
     return c;
 }
 
+/* Skips white space and counts lines; returns the byte after it, or -1 at the end. */
 static int skip_blanks(JsonLines *lines) {
     int c;
     while ((c = next(lines)) == ' ' || c == '\t' || c == '\r' || c == '\n') {
@@ -47,6 +50,7 @@ static void expect(JsonLines *lines, int wanted, const char *problem) {
 // ---------------------------------------------------------------------------------------------
 // Strings
 
+/* Four hexadecimal digits. */
 static unsigned take_hex(JsonLines *lines) {
     unsigned code = 0;
     for (int i = 0; i < 4; i++) {
@@ -71,6 +75,7 @@ static unsigned take_unicode(JsonLines *lines) {
     return 0x10000 + ((code - 0xD800) << 10) + (take_hex(lines) - 0xDC00);
 }
 
+/* Writes a code point as UTF-8; returns its bytes. */
 static size_t put_character(unsigned char *out, unsigned c) {
     if (c < 0x80) return out[0] = (unsigned char)c, 1;
     size_t bytes = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
@@ -117,6 +122,7 @@ static size_t take_content(JsonLines *lines, unsigned char *out, size_t room) {
     return used;
 }
 
+/* Skips a string of any length. */
 static void skip_string(JsonLines *lines) {
     unsigned char part[NAME_BYTES];
     take(lines); // the quote
@@ -139,6 +145,7 @@ static bool take_name(JsonLines *lines) {
 // ---------------------------------------------------------------------------------------------
 // Values that are passed over
 
+/* The characters of numbers and of true, false and null. */
 static bool is_scalar(int c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' || c == 'E';
 }
@@ -156,6 +163,7 @@ static void skip_scalar(JsonLines *lines) {
     if (!word && !number) refuse(lines, "a value is expected");
 }
 
+/* Skips a value of any kind. depth limits how deep arrays and objects may nest. */
 static void skip_value(JsonLines *lines, int depth) {
     int c = skip_blanks(lines);
     if (c == '"') {
@@ -202,12 +210,14 @@ static void finish_object(JsonLines *lines) {
     lines->in_object = false;
 }
 
+/* Ends the program: the field that --field names is missing, or is no text. */
 _Noreturn static void refuse_field(const JsonLines *lines, const char *before, const char *behind) {
     char problem[NAME_BYTES + 100];
     snprintf(problem, sizeof problem, "%s \"%.200s\"%s; name another with --field", before, lines->field, behind);
     refuse(lines, problem);
 }
 
+/* Skips a byte-order mark, if the file begins with one. */
 static void skip_mark(JsonLines *lines) {
     size_t there;
     const unsigned char *at = byte_stream_peek(lines->stream, 3, &there);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Control characters other than line break and tab would disturb a terminal. */
 static bool is_control(unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; }
 
 char *printable(const unsigned char *bytes, size_t size) {

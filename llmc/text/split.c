@@ -14,6 +14,7 @@ enum { CODE_POINTS = 0x110000, A_WORD = 32 /* classes in a word of the table */ 
 static uint64_t classes[CODE_POINTS / A_WORD];
 static unsigned char class_of_byte[128];
 
+/* Two bits of the table. */
 static CharacterClass class_of(uint32_t c) { return (CharacterClass)(classes[c / A_WORD] >> 2 * (c % A_WORD) & 3); }
 
 void split_open(void) {
@@ -38,6 +39,7 @@ static CharacterClass class_beyond_ascii(const unsigned char *s, size_t left, si
     return class_of(c);
 }
 
+/* The class of the character at s, and how many bytes it has. */
 static inline CharacterClass class_at(const unsigned char *s, size_t left, size_t *length) {
     if (*s >= 0x80) return class_beyond_ascii(s, left, length);
     *length = 1;

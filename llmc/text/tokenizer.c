@@ -26,6 +26,7 @@ static void set_byte_tokens(Tokenizer *t) {
     for (uint32_t i = 0; i <= 256; i++) t->starts[i] = i;
 }
 
+/* The tokenizer of bytes: 256 tokens, no end of text. */
 static void make_bytes(Tokenizer *t) {
     t->vocab = 256;
     t->end_of_text = -1;
@@ -35,6 +36,7 @@ static void make_bytes(Tokenizer *t) {
     set_byte_tokens(t);
 }
 
+/* GPT-2's: 256 bytes, then one token for each merge in rank order, then the end of text. */
 static void make_gpt2(Tokenizer *t) {
     t->vocab = 256 + GPT2_MERGES + 1;
     t->end_of_text = t->vocab - 1;

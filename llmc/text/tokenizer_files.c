@@ -27,6 +27,7 @@ static char *spelling(const Tokenizer *t, int32_t id) {
     return text;
 }
 
+/* All tokens that have a text, with their ids. */
 static void put_vocabulary(JsonWriter *json, const Tokenizer *t, const char *name) {
     json_open(json, name, '{');
     for (int32_t id = 0; id < t->vocab; id++) {
@@ -38,6 +39,7 @@ static void put_vocabulary(JsonWriter *json, const Tokenizer *t, const char *nam
     json_close(json, '}');
 }
 
+/* vocab.json. */
 static void write_vocab(const Tokenizer *t, OutputFile *file) {
     JsonWriter json = {.lines = false};
     put_vocabulary(&json, t, NULL);
@@ -45,6 +47,7 @@ static void write_vocab(const Tokenizer *t, OutputFile *file) {
     free(json.text);
 }
 
+/* merges.txt: a version line, then a merge a line in rank order. */
 static void write_merges(const Tokenizer *t, OutputFile *file) {
     output_print(file, "#version: 0.2\n");
     for (int i = 0; i < t->merge_count; i++) {
@@ -54,6 +57,7 @@ static void write_merges(const Tokenizer *t, OutputFile *file) {
     }
 }
 
+/* The part of tokenizer.json that turns text into bytes. */
 static void put_byte_level(JsonWriter *json, const char *name) {
     json_open(json, name, '{');
     json_put_string(json, "type", "ByteLevel");
@@ -63,6 +67,7 @@ static void put_byte_level(JsonWriter *json, const char *name) {
     json_close(json, '}');
 }
 
+/* tokenizer.json of the tokenizer of bytes. */
 static void write_json(const Tokenizer *t, OutputFile *file) {
     JsonWriter json = {.lines = true};
     json_open(&json, NULL, '{');
@@ -84,6 +89,7 @@ static void write_json(const Tokenizer *t, OutputFile *file) {
     free(json.text);
 }
 
+/* tokenizer_config.json: which class loads the others. */
 static void write_config(const Tokenizer *t, OutputFile *file, int seq_len) {
     JsonWriter json = {.lines = true};
     json_open(&json, NULL, '{');

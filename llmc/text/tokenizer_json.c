@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Ends the program: a part of the file would give other ids than this program. */
 _Noreturn static void refuse(const char *file, const char *part, const char *found, const char *expected) {
     fatal(EXIT_INPUT, "%s: %s is %s, but %s is expected: only byte-level BPE with GPT-2's splitting can be used",
           file, part, found, expected);
@@ -19,6 +20,7 @@ static const char *shown(const Json *value, char text[JSON_SHOWN]) {
     return scalar ? json_shown(value->text, text) : json_kind(value);
 }
 
+/* Absent, or null. */
 static bool is_nothing(const Json *value) { return !value || value->kind == JSON_NULL; }
 
 /* A member must be absent or null, or its type ByteLevel. */

@@ -20,12 +20,14 @@ enum { MOST_TOKENS = 1 << 24, LLMC_HEADER = 1024, LLMC_MAGIC = 20240328 };
 // ---------------------------------------------------------------------------------------------
 // Tokens and merges by their text
 
+/* Where a token stands in the hash table, or where it would stand (open addressing). */
 static size_t place_of(const Vocabulary *v, const char *text) {
     size_t at = checksum_of(text, strlen(text)) & (v->table_size - 1);
     while (v->table[at] >= 0 && strcmp(v->tokens[v->table[at]], text) != 0) at = (at + 1) & (v->table_size - 1);
     return at;
 }
 
+/* A hash table of this size, a power of two, with all tokens that are known. */
 static void make_table(Vocabulary *v, size_t size) {
     free(v->table);
     v->table = memory_new(size, sizeof *v->table, "a vocabulary");
@@ -39,6 +41,7 @@ int32_t vocabulary_find(const Vocabulary *v, const char *text) {
     return v->table_size ? v->table[place_of(v, text)] : -1;
 }
 
+/* Grows the list of tokens so that it can have this id. */
 static void make_room(Vocabulary *v, int32_t id) {
     if (id < v->capacity) return;
     int capacity = 2 * id + 256;
@@ -172,6 +175,7 @@ static void read_merges(Vocabulary *v, const char *path) {
     v->file = vocabulary;
 }
 
+/* vocab.json and merges.txt, which must fit each other. */
 static void read_pair(Tokenizer *t, const char *vocab, const char *merges) {
     Vocabulary v = {.file = vocab, .tokenizer = t};
     const Json *json = vocabulary_json(vocab);
@@ -185,6 +189,7 @@ static void read_pair(Tokenizer *t, const char *vocab, const char *merges) {
 // ---------------------------------------------------------------------------------------------
 // gpt2_tokenizer.bin
 
+/* llm.c's gpt2_tokenizer.bin: it has no merges, so it can only decode. */
 static void read_llmc(Tokenizer *t, const char *path) {
     File *file = file_open(path);
     size_t size = file_size(file), at = LLMC_HEADER;
@@ -221,6 +226,7 @@ static void read_llmc(Tokenizer *t, const char *path) {
     file_close(file);
 }
 
+/* Whether a file begins with its magic number. */
 static bool is_llmc(const char *path) {
     File *file = file_open(path);
     bool is = file_size(file) >= 4 && load_u32(file_at(file, 0, 4)) == LLMC_MAGIC;
@@ -237,6 +243,7 @@ static const struct {
 
 enum { PAIRS = sizeof pairs / sizeof *pairs };
 
+/* Whether there is a directory, or something else, of this name. */
 static bool exists(const char *path, bool directory) {
     struct stat status;
     return stat(path, &status) == 0 && !S_ISDIR(status.st_mode) == !directory;

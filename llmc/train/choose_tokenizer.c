@@ -1,4 +1,5 @@
-/* choose_tokenizer.c: see choose_tokenizer.h. */
+/* choose_tokenizer.c: which tokenizer a model has: the one that the user names, else the one beside its weights, else
+ * the one that its vocabulary's size implies. */
 #include "choose_tokenizer.h"
 
 #include "../base/error.h"

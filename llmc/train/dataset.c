@@ -1,4 +1,5 @@
-/* dataset.c: see dataset.h. */
+/* dataset.c: training and validation data of a run. Validation is --val, else files that are named so, else the end of
+ * the one stream that there is. Text is encoded here when the model's vocabulary is not bytes. */
 #include "dataset.h"
 
 #include "../base/error.h"
@@ -31,6 +32,7 @@ static StreamPart held_out_part(StreamNames names) {
     return names.val ? STREAM_VAL : names.test ? STREAM_TEST : STREAM_ALL;
 }
 
+/* The files of one part; without files, the built-in text. */
 static Stream *open_files(const StringList *paths, StreamPart part, int type) {
     if (paths->count > 0) return stream_open_as(paths->items, paths->count, part, (DataType)type);
     size_t bytes;
@@ -58,6 +60,7 @@ static Tokenizer *tokenizer_of_tokens(const Model *model, const Stream *stream) 
     return tokenizer;
 }
 
+/* The tokenizer by which text becomes tokens for this model. */
 static Tokenizer *tokenizer_of_text(const Model *model, const Stream *stream) {
     const Settings *s = model->settings;
     if (model->vocab == 0) // a new shape
@@ -113,6 +116,7 @@ static void split(Dataset *data, Stream *whole, double fraction) {
 
 /* Adds a phrase to what a person should know of the data. */
 static void note(Dataset *data, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Adds a remark for the start-up table. */
 static void note(Dataset *data, const char *format, ...) {
     size_t at = strlen(data->note), size = sizeof data->note;
     if (at > 0) at += (size_t)snprintf(data->note + at, size - at, "; ");

@@ -1,4 +1,6 @@
-/* evaluate.c: see evaluate.h. */
+/* evaluate.c: the mean loss over held-out data. It is weighted as the training loss is (chapter 27.6): the sum of all
+ * token losses of all ranks, divided once by their number. A mean of the ranks' or batches' means would be another
+ * number wherever they have different numbers of targets. */
 #include "evaluate.h"
 
 Evaluation evaluate(GPT2 *model, Batch *batch, const Sequences *sequences, uint64_t limit) {
@@ -15,6 +17,7 @@ Evaluation evaluate(GPT2 *model, Batch *batch, const Sequences *sequences, uint6
         }
         sum += batch_all_reduce_losses(batch, count);
     }
+    // ignored targets have a loss of 0 and are not counted
     uint64_t tokens = sequences_valid_total(sequences, 0, limit);
     return (Evaluation){.loss = sum / (double)tokens, .tokens = tokens};
 }

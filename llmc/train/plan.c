@@ -18,6 +18,7 @@ typedef long long wide; // for printf
 /* The value an option gives, or the named shape's own when it was not given (0). */
 static int given_or(int64_t given, int own) { return given ? (int)given : own; }
 
+/* A shape by its name, with single sizes replaced by options. */
 static Config named_shape(const Settings *s, const Dataset *data) {
     Config config;
     if (!config_named(s->model, &config)) {
@@ -35,6 +36,7 @@ static Config named_shape(const Settings *s, const Dataset *data) {
     return config;
 }
 
+/* A size that the weights fix may be given, but only as it is. */
 static void check_stored(const char *option, int64_t given, int stored) {
     if (given && given != stored)
         fatal(EXIT_USAGE, "--%s %lld: the weights to start from have %d; leave it out", option, (wide)given,
@@ -151,6 +153,7 @@ size_t plan_memory_total(const MemoryPlan *m, size_t sums) {
     return m->params + m->grads + m->optimizer + m->activations + m->scratch + sums;
 }
 
+/* Whether a micro-batch of B sequences fits the device. */
 static bool fits(const Plan *plan, const Settings *s, const World *world, int B) {
     size_t sums;
     MemoryPlan m = plan_memory(plan, s, world, B, &sums);

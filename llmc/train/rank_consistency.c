@@ -1,4 +1,6 @@
-/* rank_consistency.c: see rank_consistency.h. */
+/* rank_consistency.c: before training, each rank compares its settings, data and initial weights with rank 0's. Ranks
+ * that differ would wait for each other in different places, or train on a batch that nobody asked for. The first rank
+ * that differs reports what; the others wait to be ended. */
 #include "rank_consistency.h"
 
 #include "../files/checksum.h"
@@ -23,6 +25,7 @@ typedef struct {
     } item[MOST];
 } Profile;
 
+/* Adds one thing to compare: its beginning as text for the message, and a hash of all of it. */
 static void add(Profile *profile, const char *name, const char *value) {
     int i = profile->count++;
     snprintf(profile->item[i].name, sizeof profile->item[i].name, "%s", name);
@@ -32,6 +35,7 @@ static void add(Profile *profile, const char *name, const char *value) {
         profile->item[i].hash = hash_add(profile->item[i].hash, (unsigned char)*c);
 }
 
+/* Every option but those that may differ between ranks. */
 static void add_setting(void *profile, const char *name, const char *value, bool quoted,
                         bool given) {
     (void)quoted, (void)given;
@@ -41,6 +45,7 @@ static void add_setting(void *profile, const char *name, const char *value, bool
     add(profile, option, value ? value : "not set");
 }
 
+/* Length and identity of a stream. */
 static void add_data(Profile *profile, const char *name, const Stream *stream) {
     char text[SHOWN] = "none";
     if (stream)

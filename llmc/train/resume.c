@@ -1,4 +1,5 @@
-/* resume.c: see resume.h. */
+/* resume.c: what --resume does. Rank 0 looks for a checkpoint and verifies it; all ranks hear its path and read its
+ * state. Options that were not given become the checkpoint's. resume_check then compares what was given. */
 #include "resume.h"
 
 #include "../base/error.h"
@@ -22,6 +23,7 @@ static const char *const same_run[] = {"shuffle",      "seed",     "total-batch"
 // ---------------------------------------------------------------------------------------------
 // Finding the checkpoint
 
+/* Whether --resume has this word. */
 static bool is_word(const char *resume, const char *word) { return strcmp(resume, word) == 0; }
 
 /* A copy of a path, without slashes at its end. */
@@ -171,6 +173,7 @@ static void differ(const Comparison *c, const char *name, const char *value, con
         warning("--%s is %s from here on, and was %s: another run (--force)", name, value, before);
 }
 
+/* One option that was given: does it differ from the checkpoint's, and does that make another run? */
 static void compare(void *context, const char *name, const char *value, bool quoted, bool given) {
     const Comparison *c = context;
     (void)quoted;

@@ -1,4 +1,6 @@
-/* run_directory.c: see run_directory.h. */
+/* run_directory.c: the directory of a run. Whoever writes in it holds its lock, from before the first look until the
+ * process ends; the system releases it with the process. A directory that holds a run is never used for another one
+ * unless the user says so. */
 #include "run_directory.h"
 
 #include "../base/error.h"
@@ -24,6 +26,7 @@ static const double lock_wait = 10;
 static const char *const run_files[] = {"log.txt", "metrics.jsonl"};
 enum { RUN_FILES = sizeof run_files / sizeof run_files[0] };
 
+/* Whether a path is a directory. */
 static bool is_directory(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
@@ -100,6 +103,7 @@ char *run_directory_next(void) {
     fatal(EXIT_RUNTIME, "out/: all of run-0001 to run-%d exist; remove some or give --out", MOST_RUNS);
 }
 
+/* Ends the program: there is a run already; with the three ways to continue. */
 static _Noreturn void refuse(const char *out, const char *found) {
     fatal(EXIT_USAGE,
           "--out %s already holds a run (%s is there); use --resume auto to go on with it, --overwrite to replace "

@@ -1,4 +1,4 @@
-/* text.c: see text.h. */
+/* text.c: texts in and out of training: token ids from the command line, and samples for the log. */
 #include "text.h"
 
 #include "../base/error.h"
@@ -35,6 +35,7 @@ static char *print_ids(const int32_t *ids, size_t count) {
     return text;
 }
 
+/* Called for each new token: keeps it. */
 static void collect(void *list, int token) {
     token_list_reserve(list, 1);
     ((TokenList *)list)->ids[((TokenList *)list)->count++] = token;

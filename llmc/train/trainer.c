@@ -28,6 +28,7 @@
 
 enum { GPT2_VOCAB = 50257 };
 
+/* Whether the run is the course's: a named gpt2 shape with new weights. */
 static bool is_course_model(const Trainer *t) {
     const char *model = t->settings.model;
     return !weights_path(model) && strncmp(model, "gpt2", 4) == 0;

@@ -11,6 +11,7 @@
 
 enum { MOST_BYTES = 1 << 20 }; // of a config.json; those of real models have a few thousand
 
+/* A size of the shape: a whole number from 1. */
 static int read_size(const Json *root, const char *path, const char *name) {
     const Json *value = json_member(root, name);
     int64_t n;
@@ -28,6 +29,7 @@ static void check_switch(const Json *root, const char *path, const char *name, b
               want ? "true" : "false");
 }
 
+/* The tanh form of GELU, under either of its names. */
 static void check_activation(const Json *root, const char *path) {
     const Json *value = json_member(root, "activation_function");
     char shown[JSON_SHOWN];
@@ -36,6 +38,7 @@ static void check_activation(const Json *root, const char *path) {
               value->kind == JSON_STRING ? json_shown(value->text, shown) : json_kind(value));
 }
 
+/* All that would change what is computed. */
 static void check_settings(const Json *root, const char *path, const Config *config) {
     char shown[JSON_SHOWN];
     const Json *type = json_member(root, "model_type");
@@ -73,6 +76,7 @@ Config hf_config_read(const char *path) {
     if (root->kind != JSON_OBJECT)
         fatal(EXIT_INPUT, "%s: holds %s, expected an object", path, json_kind(root));
 
+    // older files call it n_ctx
     bool positions = json_member(root, "n_positions") != NULL;
     Config config = {.layers = read_size(root, path, "n_layer"),
                      .heads = read_size(root, path, "n_head"),

@@ -206,6 +206,7 @@ void hf_read_rows(void *context, const Tensor *tensor, size_t row, size_t rows, 
 // ---------------------------------------------------------------------------------------------
 // Writing
 
+/* The header names every tensor of all groups, with the shape as it is stored. */
 static void write_header(OutputFile *file, const TensorTable *table, const TensorGroup *groups,
                          int count) {
     int n = 0;
@@ -224,6 +225,7 @@ static void write_header(OutputFile *file, const TensorTable *table, const Tenso
     free(specs);
 }
 
+/* A RowWriter into the file. */
 static void write_rows(void *file, const Tensor *tensor, size_t row, size_t rows, float *values) {
     (void)row;
     output_write(file, values, rows * tensor_columns(tensor) * sizeof(float));

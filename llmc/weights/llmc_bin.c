@@ -23,6 +23,7 @@ struct LlmcBin {
     size_t *begins; // (table.count): where in the file each tensor starts
 };
 
+/* Bytes of one number. */
 static size_t element_bytes(int version) { return version == LLMC_BIN_FLOAT ? 4 : 2; }
 
 /* The tensors of the table in the order of the file: position 0, 1, ... Within a block's tensors
@@ -37,10 +38,12 @@ static int table_index(const TensorTable *table, int layers, int position) {
 // ---------------------------------------------------------------------------------------------
 // Reading
 
+/* One of the 256 numbers of the header. */
 static int32_t header_int(File *file, int index) {
     return (int32_t)load_u32(file_at(file, 4 * (size_t)index, 4));
 }
 
+/* Magic, version and shape; the shape must be one that can be built. */
 static void check_header(LlmcBin *bin, const char *path) {
     if (file_size(bin->file) < HEADER_BYTES)
         fatal(EXIT_INPUT, "%s: %zu bytes are too few for an llm.c model: its header alone has %d",
@@ -139,6 +142,7 @@ typedef struct {
     int version;
 } Target;
 
+/* A RowWriter into the file, rounded to bf16 where that is asked for. */
 static void write_rows(void *to, const Tensor *tensor, size_t row, size_t rows, float *values) {
     const Target *target = to;
     size_t count = rows * tensor_columns(tensor);

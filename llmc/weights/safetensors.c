@@ -1,4 +1,7 @@
-/* safetensors.c: see safetensors.h. */
+/* safetensors.c: the format of Hugging Face's safetensors: 8 bytes that say how long the header is, a JSON header
+ * with a name, type, shape and place for each tensor, then the data. Nothing in a file is believed before it was
+ * checked: sizes are computed with overflow checks, and the tensors must cover the data exactly, without hole or
+ * overlap. A model may lie in several files (parts); their names must not collide. */
 #include "safetensors.h"
 
 #include "../base/error.h"
@@ -49,6 +52,7 @@ static const struct {
               {"I16", 2, false},     {"U16", 2, false},     {"I8", 1, false},  {"U8", 1, false},
               {"F8_E4M3", 1, false}, {"F8_E5M2", 1, false}, {"BOOL", 1, false}};
 
+/* The index of a type in the table above, or -1. */
 static int dtype_of(const char *name) {
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         if (strcmp(dtypes[i].name, name) == 0) return (int)i;
@@ -97,6 +101,7 @@ static const Json *read_header(Part *part, const char *path) {
     return header;
 }
 
+/* __metadata__ is an object of strings; its content is not used. */
 static void check_metadata(const Part *part, const Json *metadata) {
     if (metadata->kind != JSON_OBJECT)
         fatal(EXIT_INPUT, "%s: __metadata__ is %s, expected an object", file_path(part->file),
@@ -139,6 +144,7 @@ static void read_shape(const Part *part, const Json *entry, SafeTensor *tensor) 
         bad_tensor(part, entry->name, "shape counts more bytes than 64 bits");
 }
 
+/* One entry of the header, checked against the part's size. */
 static SafeTensor read_tensor(const Part *part, const Json *entry) {
     SafeTensor tensor = {.name = entry->name};
     if (entry->kind != JSON_OBJECT)
@@ -165,6 +171,7 @@ static SafeTensor read_tensor(const Part *part, const Json *entry) {
     return tensor;
 }
 
+/* By where they begin; empty tensors before the one that begins at the same byte. */
 static int by_begin(const void *a, const void *b) {
     const SafeTensor *x = a, *y = b;
     size_t x_end = x->begin + x->bytes, y_end = y->begin + y->bytes;
@@ -172,6 +179,7 @@ static int by_begin(const void *a, const void *b) {
     return (x_end > y_end) - (x_end < y_end);
 }
 
+/* For sorting and binary search. */
 static int compare_names(const void *a, const void *b) {
     return strcmp(((const NamedIndex *)a)->name, ((const NamedIndex *)b)->name);
 }

@@ -80,6 +80,7 @@ static HfFiles files_of(const char *directory, const char *only) {
     return files;
 }
 
+/* A Hugging Face directory; `only` names one file of weights in it. */
 static void open_directory(Weights *weights, const char *directory, const char *only) {
     char *config = path_join(directory, "config.json");
     weights->files = files_of(directory, only);
@@ -103,6 +104,7 @@ static void open_directory(Weights *weights, const char *directory, const char *
 // ---------------------------------------------------------------------------------------------
 // Files
 
+/* Whether a name has this ending. */
 static bool ends_in(const char *name, const char *ending) {
     size_t length = strlen(name), end = strlen(ending);
     return length >= end && strcmp(name + length - end, ending) == 0;
@@ -205,6 +207,7 @@ void weights_read_rows(void *context, const Tensor *tensor, size_t row, size_t r
     check_finite(weights, tensor, row, rows, out);
 }
 
+/* A RowWriter into the model's device memory. */
 static void write_rows(void *model, const Tensor *tensor, size_t row, size_t rows, float *values) {
     size_t columns = tensor_columns(tensor);
     gpt2_write_weights(model, tensor, row * columns, values, rows * columns);
