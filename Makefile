@@ -93,9 +93,10 @@ lint: ## includes point one way; formatting; no fast-math
 	$(Q)sh dev/lint.sh
 
 benches := $(BUILD)/bench_kernels $(BUILD)/bench_step $(BUILD)/bench_files
-bench: $(benches) $(BUILD)/bench_ranks ## kernels, updates, checkpoints and sampling beside what the machine can do
+bench: $(benches) $(BUILD)/bench_ranks $(BUILD)/bench_text ## kernels, updates, files, sampling, text beside what the machine can do
 	$(Q)for bench in $(benches); do OMP_WAIT_POLICY=active $$bench || exit 1; done
 	$(Q)BUILD=$(BUILD) OMP_WAIT_POLICY=active sh dev/bench_ranks.sh
+	$(Q)BUILD=$(BUILD) sh dev/bench_text.sh
 
 clean: ## remove everything that was made
 	$(Q)rm -rf build train_gpt2 train_gpt2cu train_gpt2emu
