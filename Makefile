@@ -51,7 +51,7 @@ Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s%s\n' $(1) $(2))
 
 # ---- targets ------------------------------------------------------------------------------------
-.PHONY: all help run setup test test_gpt2 test_gpt2cu chapter27 mutate soak fuzz lint bench clean FORCE
+.PHONY: all help run setup test coverage counted list-tests test_gpt2 test_gpt2cu chapter27 mutate soak fuzz lint bench clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -79,6 +79,14 @@ test_gpt2: $(call reference,$(on)) ## check gradients, optimizer and schedule ag
 
 chapter27: $(BUILD)/test_gpt2_double ## print each number of chapter 27 beside the program's own
 	$(Q)$< --chapter27
+
+coverage: ## list the lines and branches that no test runs, in build/coverage/uncovered.txt
+	$(Q)sh dev/coverage.sh
+
+# For coverage.sh: what it builds, and what it then runs.
+counted: $(programs) $(tests) $(references)
+list-tests:
+	@echo $(tests) $(references) $(filter-out test/cli_selftest.sh test/cli_run.sh test/cli_lint.sh test/cli_make.sh,$(scripts))
 
 mutate: ## show that these tests fail for each of a list of small wrongs in the code
 	$(Q)sh dev/mutate.sh

@@ -4,7 +4,8 @@
 #   sh dev/mutate.sh          all of them
 #   sh dev/mutate.sh gelu     those whose file or description has "gelu" in it
 # Exit code 1 when one survives, no longer applies, or does not compile.
-# JOBS: how many at a time. Those about ranks need Open MPI. The project's own files are never touched.
+# JOBS: how many at a time (as many as there are cores). Those about ranks need Open MPI. The project's own files are
+# never touched.
 
 list=dev/mutations.txt
 
@@ -29,61 +30,112 @@ mutation() { # N [TEXT]
         }' "$list"
 }
 
-# The programs of which one must notice what is wrong in a file: recorded values judge the model and the plain
-# loops; recorded values and the plain loops judge the kernels of the CPU; the plain loops those of CUDA on the
-# emulator.
+# The tests that must notice what is wrong in a file, those that touch it first: programs, and scripts by their
+# path. Recorded values judge the model and the plain loops; recorded values and the plain loops judge the kernels
+# of the CPU; the plain loops those of CUDA on the emulator; all else is judged by the programs that include its
+# header, and by the scripts of its folder.
 tests_of() { # FILE
     case $1 in
     *gelu.cuh) echo build/backend_fp32 ;; # a wrong formula must show below bf16's rounding
     *.cu | *.cuh) echo build/backend_bf16 ;;
     llmc/eval/score.c) echo build/real_score_double ;;
-    llmc/eval/examples.c) echo build/test_examples ;;
-    llmc/settings/foreign_options.c) echo build/test_foreign_options ;;
     llmc/data/paths.c) echo build/test_stream ;;
     llmc/data/raw_tokens.c | llmc/data/shard.c | llmc/data/meta_pickle.c | llmc/files/file_kind.c)
+        including "$1"
         echo build/test_file_kinds ;;
-    llmc/weights/*) echo build/test_weights ;;
+    llmc/weights/*)
+        including "$1"
+        echo build/test_weights ;;
     llmc/model/config.c) echo build/test_gpt2_double build/test_weights ;;
-    llmc/checkpoint/checkpoint_list.c) echo build/test_checkpoint ;;
     llmc/plain/*) echo build/test_gpt2_plain_double ;;
     llmc/cpu/attention*) echo build/test_gpt2_double build/real_attention_double ;;
     llmc/cpu/layernorm.c) echo build/test_gpt2_double build/real_layernorm_double ;;
     llmc/cpu/embedding.c) echo build/test_gpt2_double build/real_embedding_double ;;
     llmc/cpu/classifier.c) echo build/test_gpt2_double build/real_classifier_double ;;
     llmc/cpu/linear.c | llmc/cpu/gemm.c | llmc/cpu/gelu.c) echo build/test_gpt2_double build/real_linear_double ;;
-    *) echo build/test_gpt2_double ;;
+    llmc/cpu/* | llmc/model/* | llmc/optimizer/* | train_gpt2.c) echo build/test_gpt2_double ;;
+    *) including "$1" ;;
+    esac
+    case $1 in
+    train_gpt2.c | llmc/train/* | llmc/checkpoint/* | llmc/log/*)
+        echo test/cli_train.sh test/cli_resume.sh test/cli_settings.sh ;;
+    llmc/commands/* | llmc/weights/* | llmc/eval/* | llmc/base/*) echo test/cli_commands.sh test/cli_train.sh ;;
+    llmc/settings/*) echo test/cli_settings.sh test/cli_train.sh ;;
+    llmc/text/*) echo test/cli_text.sh ;;
+    llmc/data/* | llmc/files/*) echo test/cli_train.sh test/cli_commands.sh ;;
+    llmc/ranks/*) echo test/cli_ranks.sh ;;
     esac
 }
 
-# Runs TEST... up to the first that fails; 0 when none does.
+# The test programs that include a file's header, the more special ones first.
+including() { # FILE
+    header=${1#llmc/}
+    for test in $(grep -l "llmc/${header%.[ch]}.h\"" test/test_*.c | xargs grep -Hc '#include' /dev/null | sort -t: -k2n | cut -d: -f1); do
+        [ "$test" = /dev/null ] || program_of "$test"
+    done
+}
+program_of() { # test/test_NAME.c
+    name=${1##*/}
+    echo "build/${name%.c}"
+}
+
+# What is tried when none of these notices.
+all_tests() {
+    for test in test/test_*.c; do program_of "$test"; done
+    echo build/test_gpt2_double
+    for name in train commands resume settings files says text ranks; do echo "test/cli_$name.sh"; done
+}
+
+# What must be built for TEST...
+needs() {
+    for test in "$@"; do
+        case $test in
+        *.sh) printf '%s\n' build/train_gpt2 build/train_gpt2_alone build/train_gpt2_plain build/make_data ;;
+        *) echo "$test" ;;
+        esac
+    done | sort -u
+}
+
+# Runs TEST... up to the first that fails, and that up to its first failure; 0 when none does.
 run_tests() {
     for tests in "$@"; do
-        OMP_NUM_THREADS=1 timeout 300 "$tests" >test.log 2>&1 || return
+        case $tests in
+        *.sh) OMP_NUM_THREADS=1 CLI_FIRST=1 timeout 300 sh "$tests" >test.log 2>&1 || return ;;
+        *) OMP_NUM_THREADS=1 TEST_FIRST=1 timeout 300 "$tests" >test.log 2>&1 || return ;;
+        esac
     done
 }
 
-# One mutation in a copy of the built tree. Prints a line that begins with what became of it.
+# A built tree that no other mutation uses now: each worker keeps one, in which only what a mutation touches is
+# built again. Prints it.
+take_tree() {
+    for slot in $(seq 1 64); do
+        mkdir "$scratch/tree$slot.taken" 2>/dev/null || continue
+        [ -d "$scratch/tree$slot" ] || cp -a "$scratch/built" "$scratch/tree$slot" || exit 1
+        echo "$scratch/tree$slot"
+        return
+    done
+}
+
+# One mutation. Prints a line that begins with what became of it.
 # shellcheck disable=SC2046 # lists of programs
 one() { # N
     title=$(mutation "$1")
     file=${title%%: *}
-    copy=$scratch/$1
-    cp -a "$scratch/built" "$copy" && cd "$copy" || exit 1
-    if ! mutation "$1" "$file" >"$copy.text"; then
+    tree=$(take_tree)
+    cd "$tree" || exit 1
+    if ! mutation "$1" "$file" >"$tree.text"; then
         echo "STALE     $title: the old text is not in the file exactly once"
-    elif cp "$copy.text" "$file"; ! make -s CC="${CC:-cc}" $(tests_of "$file") >build.log 2>&1; then
+    elif cp "$tree.text" "$file"; ! make -s CC="${CC:-cc}" $(needs $(tests_of "$file")) >build.log 2>&1; then
         echo "BROKEN    $title: does not compile: $(grep -m 1 error build.log)"
+    elif run_tests $(tests_of "$file") && { make -s CC="${CC:-cc}" $(needs $(all_tests)) >build.log 2>&1; run_tests $(all_tests); }; then
+        echo "SURVIVED  $title"
     else
-        run_tests $(tests_of "$file")
-        code=$?
-        failed=$(sed -n 's/^  FAILED \([a-z_0-9]*\):.*/\1/p; /^emulator: /p' test.log)
-        if [ $code -eq 0 ]; then
-            echo "SURVIVED  $title"
-        else
-            echo "caught    $title (${tests#build/}, $(echo "$failed" | grep -c .): $(echo "$failed" | head -n 1))"
-        fi
+        failed=$(sed -n 's/^  FAILED:* \([^:]*\).*/\1/p; /^emulator: /p' test.log)
+        echo "caught    $title (${tests##*/}: $(echo "$failed" | head -n 1))"
     fi
-    rm -rf "$copy" "$copy.text"
+    cp "$scratch/built/$file" "$file" # newer than what was made of the mutation
+    rm -rf "$tree.taken"
 }
 
 if [ "$1" = --one ]; then
@@ -93,22 +145,30 @@ fi
 
 cd "$(dirname "$0")/.." || exit 1
 scratch=$(mktemp -d) || exit 1
-export scratch
+export scratch OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
-mkdir "$scratch/built" && cp -R Makefile README.md LICENSE train_gpt2.c train_gpt2.cu llmc test dev "$scratch/built" || exit 1
-echo "building and testing the program as it is"
-for name in test_gpt2_double test_gpt2_plain_double backend_bf16 backend_fp32 \
-    real_attention_double real_layernorm_double real_embedding_double real_classifier_double real_linear_double \
-    real_score_double test_examples test_foreign_options test_stream test_file_kinds test_weights test_checkpoint; do
-    tests=build/$name
-    (cd "$scratch/built" && make -s CC="${CC:-cc}" "$tests" && "$tests" | tail -n 1 | grep ' 0 failed') || exit 1
-done
+mkdir "$scratch/built" && cp -R Makefile README* LICENSE train_gpt2.c train_gpt2.cu llmc test dev "$scratch/built" || exit 1
 
 count=$(grep -vc '^[-+#]\|^$' $list)
 for n in $(seq 1 "$count"); do
     mutation "$n" | grep -qi -- "${1:-.}" && echo "$n"
-done | xargs -P "${JOBS:-$(nproc)}" -I N sh "$PWD/dev/mutate.sh" --one N | tee "$scratch/results"
+done >"$scratch/chosen"
+
+echo "building and testing the program as it is"
+while read -r n; do
+    title=$(mutation "$n")
+    tests_of "${title%%: *}"
+done <"$scratch/chosen" | tr ' ' '\n' | sort -u >"$scratch/tests"
+# shellcheck disable=SC2046 # lists of programs
+(
+    cd "$scratch/built" || exit 1
+    make -s -j"${JOBS:-$(nproc)}" CC="${CC:-cc}" $(needs $(cat "$scratch/tests")) >build.log 2>&1 ||
+        { cat build.log; exit 1; }
+    run_tests $(cat "$scratch/tests") || { tail test.log; echo "$tests fails without any mutation"; exit 1; }
+) || exit 1
+
+xargs -P "${JOBS:-$(nproc)}" -I N sh "$PWD/dev/mutate.sh" --one N <"$scratch/chosen" | tee "$scratch/results"
 
 survived=$(grep -c '^SURVIVED' "$scratch/results")
 unfit=$(grep -c '^STALE\|^BROKEN' "$scratch/results")

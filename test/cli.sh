@@ -111,6 +111,7 @@ count() { # COUNT_RESULT "what it proves"
         failed=$((failed + 1))
         echo "  FAILED: $2"
         sed 's/^/    /' "$dir/said" | tail -n 15
+        [ -z "${CLI_FIRST:-}" ] || { finish "$(basename "$0" .sh)"; exit 1; } # one is enough
     fi
     at "after: $2"
 }

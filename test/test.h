@@ -174,6 +174,7 @@ __attribute__((unused)) static int test_main(int argc, char **argv) {
         if (test_failures) {
             failed++;
             printf("  FAILED %s: %s\n", test->name, test->proves);
+            if (getenv("TEST_FIRST")) break; // one is enough
         } else if (test_skip_reason) {
             skipped++;
             printf("  skipped %s: %s\n", test->name, test_skip_reason);
