@@ -31,7 +31,7 @@ static void logits_after(float logits[V], const int32_t *tokens, int n) {
     gpt2_free(model);
 }
 
-/* The probability of each token: by rank, so that a token is kept while fewer than k, and less than p, are before it. */
+/* The probability of each token, by rank: kept while fewer than k, and less than p, are before it. */
 static void probabilities(double p[V], const float logits[V], const Sampling *s) {
     double sum = 0, all = 0;
     bool kept[V] = {false};
