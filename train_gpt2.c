@@ -267,6 +267,8 @@ static void train(Trainer *t) {
     double *square_sums = memory_new((size_t)t->model->table.count, sizeof(double), "square sums");
     Update last = {0};
     Evaluation validation = {0};
+    // A step is one update. After it: validation, scores, samples and a checkpoint, each when it is due. The last
+    // step executed is steps - 1 (chapter 27.2).
     while (t->at.step < steps && !stop_agreed()) {
         if (t->at.step == 0 && t->plan.val_sequences > 0) validation = validate(t);
         if (t->at.step == 0 && t->examples) score(t);
@@ -282,6 +284,7 @@ static void train(Trainer *t) {
         if (best || due(s->save_every, t->at.step, steps)) trainer_save(t);
     }
     free(square_sums);
+    // stopped by a signal: what was done since the last checkpoint is saved
     if (t->at.step < steps) trainer_save(t);
     if (!t->log) return;
     if (t->at.step > first)
@@ -300,6 +303,7 @@ static void train(Trainer *t) {
 /* Builds the model and trains it. Returns the exit code. */
 static int run(Trainer *t, const Dataset *data) {
     const Settings *s = &t->settings;
+    // In the order of the diagram in trainer.h. Memory is checked before anything is changed.
     plan_check_memory(&t->plan, s, &t->world);
     trainer_open_directory(t);
     t->model = gpt2_new(&t->plan.config, t->plan.B, s->recompute, true);
@@ -312,6 +316,7 @@ static int run(Trainer *t, const Dataset *data) {
     train(t);
     activity_begin(ACTIVITY_FINISH);
 
+    // All ranks come here at the same step; rank 0 writes the end of the logs.
     bool done = t->at.step == t->plan.steps;
     if (t->log) {
         if (!done) log_say(t->log, "stopped on request; to go on: --resume auto --out %s", t->out);
@@ -338,6 +343,7 @@ static int command_train(int argc, char **argv) {
               s->ranks         ? "start ranks with mpirun -np R"
               : s->micro_steps ? "give --total-batch"
                                : "metrics.jsonl has the rate of every step");
+    // Signals and heartbeats first: what follows may take long, and may wait for other ranks.
     stop_watch();
     watchdog_join(&world, s->rank_timeout, s->hang_timeout);
     t.resume = resume_open(&t.settings, &world);

@@ -198,6 +198,7 @@ static const Json *read_state(const char *directory, char *problem) {
 static bool verify_file(const char *directory, const Json *root, const char *name, char *problem) {
     char *path = path_join(directory, name);
     FileChecksum want, got;
+    // size first: its message says more than a wrong checksum
     bool listed = trainer_state_sum(root, name, &want), good = false;
     int failure = listed ? file_checksum_read(path, &got) : 0;
     refuse_unreadable(path, failure);

@@ -174,6 +174,7 @@ bool trainer_state_counters(const Json *root, TrainerState *state, char *problem
         return false;
     }
     state->seconds = seconds->number;
+    // "best" is there only after a validation with --keep-best
     const Json *best = json_member(root, "best"), *loss = json_member(best, "loss");
     state->best_step = 0;
     if (!best) return true;

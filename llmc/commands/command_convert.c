@@ -92,6 +92,7 @@ int command_convert(int argc, char **argv) {
     if (path_exists(to))
         fatal(EXIT_USAGE, "%s exists already; move it away or choose another name", to);
 
+    // the target's name decides the format: FILE.bin is llm.c's, everything else a Hugging Face directory
     char *from = checkpoints_resolve(values.operands.items[0]);
     Weights *weights = weights_open(from);
     Tokenizer *tokenizer = choose_tokenizer(NULL, from, weights_config(weights)->vocab);

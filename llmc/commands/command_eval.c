@@ -242,6 +242,7 @@ int command_eval(int argc, char **argv) {
     if (o.seq_len > config.seq_len)
         fatal(EXIT_USAGE, "--seq-len %lld: this model's sequences have at most %d tokens",
               (long long)o.seq_len, config.seq_len);
+    // shorter sequences need only the first positions
     if (o.seq_len) config.seq_len = (int)o.seq_len;
     GPT2 *model = gpt2_new(&config, o.ids ? 1 : (int)o.batch, false, false);
     weights_load(weights, model);

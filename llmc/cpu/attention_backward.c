@@ -90,6 +90,7 @@ static void pack_block(const Head *head, const real *q, const real *dout, const 
     pack_columns(head->dout_columns, dout, C, queries, lanes, hs, 1);
     for (int t = 0; t < lanes; t++) {
         head->lse[t] = t < queries ? lse[t] : 0;
+        // D_t = dout_t . out_t, the sum over keys in closed form
         head->D[t] =
             t < queries ? vec_row_dot(dout + (size_t)t * C, out + (size_t)t * C, (size_t)hs) : 0;
     }
@@ -105,6 +106,7 @@ static void head_backward(const Head *head, real *dqkv, const real *dout, const 
     pack_rows(head->v, qkv + 2 * C, stride, T, padded, hs, width, 1);
     memset(head->dk, 0, matrix * sizeof(real));
     memset(head->dv, 0, matrix * sizeof(real));
+    // dq of a block is complete after its panels; dk and dv grow until the last block
     for (int t0 = 0; t0 < T; t0 += BLOCK) {
         int queries = int_min(BLOCK, T - t0);
         size_t at = (size_t)t0 * C;

@@ -162,11 +162,13 @@ static void run_task(const Pass *pass, size_t task) {
     size_t block = task / pass->column_panels, column = task % pass->column_panels * TILE_COLUMNS;
     size_t first_row = block * pass->row_block;
     size_t end_row = size_min(first_row + pass->row_block, p->rows);
+    // tasks of one row block follow each other, so most find it packed
     if (w->packed_block != block) {
         pack_rows(pass, first_row, end_row - first_row, w->a);
         w->packed_block = block;
     }
     const real *a = w->a;
+    // one block of b is multiplied while the next is prefetched
     Block next = block_of_b(pass, pass->first_k, column);
     for (size_t k = pass->first_k; k < pass->end_k; k += GEMM_DEPTH) {
         Block b = next;

@@ -54,6 +54,7 @@ static unsigned larger(unsigned a, unsigned b) { return a > b ? a : b; }
 void raw_tokens_check(File *file) {
     Looks looks = look(file);
     const unsigned *most = looks.most;
+    // a few values prove nothing
     if (looks.values < LEAST) return;
     unsigned even = larger(most[0], most[2]), odd = larger(most[1], most[3]);
     const char *problem = NULL, *type = NULL;

@@ -123,6 +123,7 @@ static void describe_text(Shard *shard) {
               "%s: does not start with \\x93NUMPY, as a .npy file must; fetch or write it again",
               shard->name);
     }
+    // text has no zero bytes; its beginning is enough to tell
     size_t head = size_min(size, 65536);
     const unsigned char *bytes = file_at(shard->file, 0, head), *nul = memchr(bytes, 0, head);
     if (nul)
@@ -154,6 +155,7 @@ Shard shard_open(const char *path, DataType type) {
         fatal(EXIT_INPUT,
               "%s: is empty (0 bytes), but tokens or text are expected; fetch or write it again",
               path);
+    // The first bytes decide what a file is; its name decides only between raw tokens and text.
     uint32_t number = size >= 4 ? load_u32(file_at(shard.file, 0, 4)) : 0;
     if (number == MAGIC || number == WIDE_MAGIC) {
         describe_llmc(&shard, number == WIDE_MAGIC);
@@ -219,6 +221,7 @@ void shard_read(const Shard *shard, uint64_t first, size_t count, uint32_t limit
     const unsigned char *from =
         shard->file ? file_at(shard->file, shard->offset + first * width, count * width)
                     : shard->memory + first * width;
+    // convert first, compare after: a loop without a branch is a vector loop
     bool good = true;
     switch (shard->type) {
     case TOKEN_BYTE:

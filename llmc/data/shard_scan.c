@@ -102,6 +102,7 @@ static ShardScan add_up(const Shard *shard, const Piece *pieces, size_t count, u
         bytes -= pieces[i].bytes;
         if (pieces[i].largest > scan.largest) scan.largest = pieces[i].largest;
     }
+    // fewer bytes than when the file was opened
     if (bytes > 0)
         fatal(EXIT_INPUT,
               "%s: %" PRIu64 " bytes of its end are gone: the file was cut while in use; leave data in place",

@@ -82,6 +82,7 @@ static void save_state(const TokenizeJob *job, const TokenizeState *state) {
     json_put_unsigned(&json, "skip", state->skip);
     put_inputs(&json, job);
     json_close(&json, '}');
+    // written like every file, whole or not at all
     char *path = path_join(job->plan.directory, state_file);
     Output *output = output_begin(path, OUTPUT_FILE);
     OutputFile *file = output_open(output, NULL);
@@ -218,6 +219,7 @@ static void add_tokens(Work *w, const int32_t *ids, size_t count) {
 /* Called for each encoded segment, in the order of the inputs: end of text before a document, then its ids. */
 static void on_segment(void *context, const Segment *segment, const int32_t *ids, size_t count, uint64_t invalid) {
     Work *w = context;
+    // a place where a restart can begin: its counters belong to it
     if (segment->can_begin) {
         w->state.place = segment->place;
         w->before = w->state.result;

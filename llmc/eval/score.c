@@ -115,10 +115,13 @@ Score score_examples(GPT2 *model, const Examples *examples, const World *world) 
         score_losses(model, examples, e, losses);
         activity_tick();
         counts[0]++;
+        // acc: the smallest sum of losses wins
         counts[1] += smallest(losses, e->completions) == e->label;
+        // acc_norm: the smallest mean of a token wins, so that long endings are not at a disadvantage
         for (int k = 0; k < e->completions; k++) losses[k] /= e->tokens[k];
         counts[2] += smallest(losses, e->completions) == e->label;
     }
+    // counts are added, shares are not: ranks may have different numbers of examples (chapter 27.6)
     world_all_reduce_u64(counts, 3);
     return (Score){.examples = counts[0], .acc = counts[1], .acc_norm = counts[2]};
 }

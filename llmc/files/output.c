@@ -100,6 +100,7 @@ Output *output_begin(const char *name, OutputKind kind) {
     temporary_clean(output->parent, slash ? slash + 1 : name);
     if (kind != OUTPUT_FILE && path_exists(name))
         fatal(EXIT_RUNTIME, "%s: exists already; move it away or choose another name", name);
+    // everything is written beside the target, on the same file system, so that the rename is atomic
     int failure = temporary_make(&output->temporary, name);
     if (failure)
         fatal(EXIT_RUNTIME, "%s.*.tmp: cannot %s: %s; %s is not written", name,
@@ -192,6 +193,7 @@ static int rename_to_name(const Output *output) {
 
 void output_commit(Output *output) {
     if (output->kind == OUTPUT_DIRECTORY) sync_directory(output, output->temporary.content);
+    // contents are on the disk before the name is; then the name is made to last
     if (rename_to_name(output) != 0) fail(output, "rename to its name", output->name);
     output->renamed = true;
     sync_directory(output, output->parent);

@@ -91,11 +91,13 @@ static void judge_hang(const Pulse *mine) {
     if (limit == 0) return;
     bool waits = activity_waits(mine->at.activity), joined = atomic_load(&watch.joined);
     const Watched *w = &watch.after;
+    // this rank itself
     if (!waits && mine->still >= limit) end_hang(world_rank(), &watch.me, mine, mine->still);
     if (!joined) {
         if (waits && mine->still >= limit + 2 * slack) end_hang(world_rank(), &watch.me, mine, mine->still);
         return;
     }
+    // the rank that it watches, if that cannot even end itself
     if (w->known && !activity_waits(w->pulse.at.activity) && w->pulse.still >= limit + slack)
         end_hang(w->rank, &w->peer, &w->pulse, w->pulse.still); // it should have ended itself
     if (waits && mine->idle >= limit + 2 * slack) end_hang(world_rank(), &watch.me, mine, mine->idle);
@@ -122,6 +124,7 @@ static void judge_silence(Watched *w, bool answered) {
     uint64_t limit = atomic_load(&watch.rank_limit);
     if (answered) lives(w, false);
     if (limit == 0 || ++w->silent < limit) return;
+    // Silent for the whole limit: now the second way. On one system the kernel is asked, elsewhere the rank over TCP.
     if (w->check++ == 0) w->sleeps = w->seen ? heartbeat_sleeps(&w->peer) : -1;
     if (w->seen) {
         int64_t now = heartbeat_sleeps(&w->peer);
@@ -135,6 +138,7 @@ static void judge_silence(Watched *w, bool answered) {
                   "rank %d (process %lld on %s) has given no sign of life for %g s: it died or hangs, so all ranks "
                   "end; look at that machine, or set a longer --rank-timeout",
                   w->rank, (long long)w->peer.process, w->peer.host, watch.rank_seconds);
+    // never heard at all: no network for heartbeats, which is no reason to end a run
     if (!w->unheard)
         warning_now("rank %d (process %lld on %s) answers neither over UDP nor over TCP; should it die or hang, only "
                     "MPI can tell",

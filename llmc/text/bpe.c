@@ -100,10 +100,12 @@ void bpe_encode_short(const Bpe *bpe, const unsigned char *word, size_t bytes, T
         w.next[i] = (unsigned char)(i + 1);
         w.last[i + 1] = (unsigned char)i;
     }
+    // the pairs of single bytes have a table of their own
     for (size_t i = 0; i + 1 < bytes; i++) {
         uint32_t rank = bpe->byte_ranks[word[i] * 256 + word[i + 1]];
         w.keys[i] = rank == NO_RANK ? NO_RANK : rank << POSITION_BITS | (uint32_t)i;
     }
+    // always the merge of the lowest rank; of equal ones the first in the word
     for (uint32_t key; (key = least_key(&w)) != NO_RANK;) {
         size_t at = key % BPE_SHORT, gone = w.next[at], next = w.next[gone];
         w.ids[at] = find(bpe, w.ids[at], w.ids[gone])->id;

@@ -48,6 +48,7 @@ static void make_tasks(Batch *b) {
         b->invalid = memory_grow(b->invalid, (size_t)b->segment_capacity, sizeof *b->invalid, "a batch of text");
     }
     b->task_count = 0;
+    // tasks of about TASK bytes, made of whole segments
     size_t bytes = TASK;
     for (int i = 0; i < b->text.count; i++) {
         if (bytes >= TASK) {
@@ -104,6 +105,7 @@ void encode_documents(Documents *documents, const Tokenizer *tokenizer, bool spe
     size_t bytes = BATCH + (size_t)threads * BATCH_PER_THREAD;
     Encoder **encoders = memory_new((size_t)threads, sizeof(Encoder *), "encoders");
     for (int i = 0; i < threads; i++) encoders[i] = encoder_new(tokenizer, special);
+    // Two batches: while all threads encode one, a single task delivers the batch before and reads the next.
     Batch batches[2] = {0}, *now = &batches[0], *other = &batches[1];
     bool more = documents_read(documents, &now->text, bytes);
     make_tasks(now);

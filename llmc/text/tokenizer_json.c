@@ -72,6 +72,7 @@ static void add_merges(Vocabulary *v, const Json *list) {
     for (const Json *merge = list ? list->first : NULL; merge; merge = merge->next) {
         snprintf(where, sizeof where, "merge %d", number++);
         const Json *left = merge->kind == JSON_ARRAY ? merge->first : NULL, *right = left ? left->next : NULL;
+        // two spellings: "left right" or ["left", "right"]
         if (merge->kind == JSON_STRING) {
             vocabulary_merge(v, merge->text, where);
         } else if (right && !right->next && left->kind == JSON_STRING && right->kind == JSON_STRING) {
@@ -98,6 +99,7 @@ void tokenizer_json_read(Tokenizer *t, const char *path) {
     const Json *vocab = json_member(model, "vocab"), *normalizer = json_member(root, "normalizer");
     char text[JSON_SHOWN];
     Vocabulary v = {.file = path, .tokenizer = t};
+    // everything that could change an id is compared with what this program does
     check_model(path, model);
     if (!is_nothing(normalizer)) refuse(path, "normalizer", shown(json_member(normalizer, "type"), text), "null");
     const Json *splitting = expect_byte_level(path, root, "pre_tokenizer", false);

@@ -88,6 +88,7 @@ void vocabulary_merge(Vocabulary *v, const char *pair, const char *where) {
     if (!blank || blank == pair || !blank[1] || strchr(blank + 1, ' '))
         fatal(EXIT_INPUT, "%s: %s: \"%s\" is no merge: two tokens with a blank between them are expected", v->file,
               where, json_shown(pair, shown));
+    // look up the left token, the right one, and what both make together
     size_t left = (size_t)(blank - pair);
     char *text = memory_string(pair);
     text[left] = '\0';
@@ -126,6 +127,7 @@ void vocabulary_finish(Vocabulary *v) {
             fatal(EXIT_INPUT, "%s: no token stands for byte 0x%02x, so this is no byte-level vocabulary", v->file,
                   b);
     }
+    // All tokens in one text, token after token; starts[id] is where each begins.
     size_t room = 1;
     for (int32_t id = 0; id < v->vocab; id++) room += v->tokens[id] ? strlen(v->tokens[id]) : 0;
     if (room > UINT32_MAX) fatal(EXIT_INPUT, "%s: its tokens are longer than 4 GiB", v->file);
@@ -163,6 +165,7 @@ static void read_merges(Vocabulary *v, const char *path) {
     const char *vocabulary = v->file;
     v->file = path;
     if (strlen(text) < size) fatal(EXIT_INPUT, "%s: byte %zu is 0, so this is no text", path, strlen(text));
+    // a merge a line, in rank order; the first line may be a version; \r\n is taken as \n
     for (int line = 1; *rest; line++) {
         char *end = strchr(rest, '\n'), *next = end ? end + 1 : rest + strlen(rest);
         if (end) *end = '\0';
@@ -195,6 +198,7 @@ static void read_llmc(Tokenizer *t, const char *path) {
     size_t size = file_size(file), at = LLMC_HEADER;
     if (size < LLMC_HEADER) fatal(EXIT_INPUT, "%s: has %zu bytes, less than an llm.c header's 1024", path, size);
     const unsigned char *bytes = file_at(file, 0, size);
+    // the header: each number must make sense before memory is taken for it
     uint32_t version = load_u32(bytes + 4), vocab = load_u32(bytes + 8);
     if (size - LLMC_HEADER < vocab)
         fatal(EXIT_INPUT,
@@ -210,6 +214,7 @@ static void read_llmc(Tokenizer *t, const char *path) {
     if (t->end_of_text < 0 || t->end_of_text >= t->vocab)
         fatal(EXIT_INPUT, "%s: end of text (header entry 3) is %" PRId32 ", but the vocabulary has ids 0 to %d",
               path, t->end_of_text, t->vocab - 1);
+    // then for each token a length and its bytes, which must end exactly where the file ends
     t->text = memory_new(size, 1, "a tokenizer");
     t->starts = memory_new((size_t)vocab + 1, sizeof *t->starts, "a tokenizer");
     for (uint32_t id = 0; id < vocab; id++) {
@@ -222,6 +227,7 @@ static void read_llmc(Tokenizer *t, const char *path) {
         at += length;
     }
     if (at != size) fatal(EXIT_INPUT, "%s: %zu bytes follow the last token: the file is too long", path, size - at);
+    // without merges it cannot encode: no byte has an id
     for (int b = 0; b < 256; b++) t->byte_ids[b] = -1;
     file_close(file);
 }

@@ -88,6 +88,7 @@ static char *find(const Settings *s, Lock **lock) {
     if (!s->out)
         fatal(EXIT_USAGE, "--resume %s needs --out, the directory of the run to go on with",
               s->resume);
+    // the lock comes before the look: what is found must not change before it is used
     *lock = run_directory_lock(s->out, !must);
     char *path = checkpoints_newest_good(s->out);
     if (!path && checkpoints_any(s->out))
@@ -138,6 +139,7 @@ static const char *recorded(void *context, const char *name, int item) {
 Resume resume_open(Settings *s, const World *world) {
     Resume resume = {.warns = world->rank == 0};
     bool looks = world->rank == 0 && !is_word(s->resume, "never"); // a rank with another --resume still takes part
+    // rank 0 looks and verifies; the others take its path, so that all resume from the same checkpoint
     resume.path = share(looks ? find(s, &resume.lock) : NULL);
     if (!resume.path) return resume;
     resume.state = checkpoint_state(resume.path, &resume.at);

@@ -59,6 +59,7 @@ Lock *run_directory_lock(const char *out, bool make) {
         return NULL;
     char *path = path_join(out, lock_file), holder[LOCK_HOLDER];
     Lock *lock = NULL;
+    // at once if nobody has it; otherwise say who has it, and wait some seconds for its end
     int failure = lock_take(path, 0, &lock, holder);
     if (failure == EWOULDBLOCK) {
         printf("%s is in use by %s; waiting for its end\n", out, holder);

@@ -87,14 +87,17 @@ Dataset trainer_prepare(Trainer *t) {
     const char *start = open_start(t);
     complete_settings(t, start);
     Dataset data = dataset_open(s, start, t->start ? weights_config(t->start)->vocab : (int)s->vocab);
+    // all ranks must have the same settings and data before any of them waits for another
     rank_consistency_check(&t->world, s, &data);
     t->tokenizer = data.tokenizer;
     Config config = plan_config(s, &data, t->start ? weights_config(t->start) : NULL);
     if (!t->start && !s->vocab && t->world.rank == 0) dataset_hint_vocab(&data);
+    // an id beyond the vocabulary is found now, not at some later step
     stream_set_vocab(data.train, config.vocab);
     if (data.val) stream_set_vocab(data.val, config.vocab);
     t->sequences = sequences_new(data.train, config.seq_len, s->seed, s->shuffle);
     if (data.val) t->val = sequences_new(data.val, config.seq_len, s->seed, false);
+    // the device last: whatever is wrong with the settings has been said by now
     backend_open(t->world.local_rank, t->world.local_size, (int)s->threads);
     t->plan = plan_make(s, &config, &t->world, &t->sequences, data.val ? &t->val : NULL);
     open_examples(t, &config);
@@ -174,6 +177,7 @@ void trainer_start_log(Trainer *t, const Dataset *data) {
         set_back(t->out, s, &resume->at);
     else if (replaces_run(t))
         run_directory_clear(t->out);
+    // mpirun gives ranks a terminal of their own even where its output goes to a file
     bool unseen = s->progress == SCREEN_AUTO && !launcher_output_is_terminal();
     screen_choose(unseen ? SCREEN_LINES : (ScreenStyle)s->progress);
     startup_table_print(&t->plan, s, &t->world, data, &t->sequences);

@@ -87,6 +87,7 @@ static const SafeTensor *find(const SafeTensors *file, const char *prefix, const
         fatal(EXIT_INPUT, "%s: tensor \"%s\" is %s, expected F32, F16 or BF16", path, name,
               stored->dtype);
 
+    // Conv1D matrices are stored (in, out)
     size_t rows = tensor->shape[0], columns = tensor_columns(tensor);
     size_t want[2] = {tensor->transposed ? columns : rows, tensor->transposed ? rows : columns};
     if (stored->dims != tensor->dims ||
@@ -130,6 +131,7 @@ void hf_check_weights(SafeTensors *file, const char *prefix, const TensorTable *
             if (safetensors_find(file, wte)) check_tied(file, stored, prefix, &table->tensors[0]);
             continue;
         }
+        // a tensor that this program does not know might change the model: it is refused
         char shown[JSON_SHOWN];
         bool known = strncmp(name, prefix, strlen(prefix)) == 0 &&
                      (tensor_table_find(table, name + strlen(prefix)) >= 0 ||

@@ -57,6 +57,7 @@ static void check_header(LlmcBin *bin, const char *path) {
         fatal(EXIT_INPUT, "%s: version %d, expected %d (float) or %d (bfloat16)", path,
               bin->version, LLMC_BIN_FLOAT, LLMC_BIN_BF16);
 
+    // the shape as the header has it, before anything is computed from it
     bin->config = (Config){.seq_len = header_int(bin->file, AT_SEQ_LEN),
                            .vocab = header_int(bin->file, AT_VOCAB),
                            .layers = header_int(bin->file, AT_LAYERS),
@@ -98,6 +99,7 @@ LlmcBin *llmc_bin_open(const char *path) {
 
     bin->table = tensor_table_new(&bin->config);
     bin->begins = memory_new((size_t)bin->table.count, sizeof *bin->begins, "a list of tensors");
+    // where each tensor begins, in the order of the file
     size_t at = HEADER_BYTES;
     for (int position = 0; position < bin->table.count; position++) {
         int index = table_index(&bin->table, bin->config.layers, position);

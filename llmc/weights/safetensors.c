@@ -93,6 +93,7 @@ static const Json *read_header(Part *part, const char *path) {
     part->data = LENGTH_BYTES + (size_t)length;
 
     const char *text = (const char *)file_at(part->file, LENGTH_BYTES, (size_t)length);
+    // the reference reader wants { as the first byte, too
     if (length == 0 || text[0] != '{')
         fatal(EXIT_INPUT, "%s: the header does not start with {: no safetensors file", path);
     char problem[JSON_PROBLEM];
@@ -129,6 +130,7 @@ static void read_shape(const Part *part, const Json *entry, SafeTensor *tensor) 
         bad_tensor(part, entry->name, "has %u dimensions, expected at most %d", shape->count,
                    SAFETENSORS_DIMS);
 
+    // sizes may be anything: products are checked for overflow
     tensor->dtype = dtypes[type].name;
     tensor->count = 1;
     for (const Json *size = shape->first; size; size = size->next) {
@@ -152,6 +154,7 @@ static SafeTensor read_tensor(const Part *part, const Json *entry) {
     read_shape(part, entry, &tensor);
 
     const Json *offsets = json_member(entry, "data_offsets");
+    // begin and end relative to the data, which begin after the header
     int64_t begin, end, room = (int64_t)(file_size(part->file) - part->data);
     if (!offsets || offsets->kind != JSON_ARRAY || offsets->count != 2)
         bad_tensor(part, entry->name, "data_offsets is %s, expected an array of two numbers",
@@ -227,6 +230,7 @@ static void add_part(SafeTensors *st, const char *path) {
         st->tensors[st->count] = read_tensor(part, entry);
         st->tensors[st->count++].part = number;
     }
+    // in the order of the data, so that holes and overlaps show
     int count = st->count - first;
     if (count) qsort(st->tensors + first, (size_t)count, sizeof *st->tensors, by_begin);
     check_cover(part, st->tensors + first, count);

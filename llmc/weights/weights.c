@@ -92,6 +92,7 @@ static void open_directory(Weights *weights, const char *directory, const char *
         hf_index_check(index, weights->file);
         free(index);
     }
+    // from here on every size was checked against the file before memory is taken for it
     hf_prefix(weights->file, weights->prefix);
     check_count(weights->file, &weights->config);
     weights->table = tensor_table_new(&weights->config);
@@ -159,6 +160,7 @@ Weights *weights_open(const char *path) {
         open_safetensors(weights, path);
         return weights;
     }
+    // whatever is left must be an llm.c model
     if (!llmc_bin_matches(path)) refuse_foreign(path);
     weights->bin = llmc_bin_open(path);
     weights->config = *llmc_bin_config(weights->bin);
