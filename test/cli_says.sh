@@ -96,9 +96,9 @@ check "--keep-best" train --steps 35 $long --out best
 wanted=$(printf 'step_%08d' "$(best best)")
 check "... names the checkpoint with the lowest validation loss" same "$(link best)" "$wanted"
 check "... which is not the newest, and stays beside it" same "$(cd best && echo step_*)" "$wanted step_00000035"
-check "eval takes it by that name" says "perplexity" "$program" eval --model best/best --data t.txt --val-fraction 0.1
+check "eval takes it by that name" output evaluated "$program" eval --model best/best --data t.txt --val-fraction 0.1
 want=$(sed -n "s/.*\"event\":\"val\",\"step\":$(best best),\"loss\":\([0-9.]*\).*/\1/p" best/metrics.jsonl)
-check "... with the loss that training logged" near "$(sed -n 's/^loss \([0-9.]*\).*/\1/p' spoken)" "$want" 1e-6
+check "... with the loss that training logged" near "$(sed -n 's/^loss \([0-9.]*\).*/\1/p' evaluated)" "$want" 1e-6
 check "so do sample and verify" says "a whole checkpoint after" "$program" verify best/best
 check "a run in two parts" train --steps 20 $long --out parts
 check "... goes on to the same best" "$program" --resume auto --out parts --steps 35
