@@ -31,7 +31,7 @@ check "... but its train file is" says "data       parts/train.txt: 2,699 target
 check "eval scores the test set alone" says "499 tokens of parts/test.txt" sh -c \
     "'$program' $shape --data parts --out of_parts >train.out && '$program' eval --model of_parts --data parts"
 printf x >parts/test.bin
-check "a broken test file does not stop a run" train --data parts --out unbroken
+check "a broken test file does not stop a run" says "trained 2 updates" train --data parts --out unbroken
 rm parts/test.bin
 mkdir plain && cp t.txt plain/a.txt && cp t.txt plain/b.txt
 check "where nothing is named, it is said" says "no file is named val: 2 files are training data" "$program" plan --data plain

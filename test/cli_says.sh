@@ -24,7 +24,7 @@ check "... but not where it is shorter" lacks "warm-up" "$program" plan $shape -
 check "... whose last rate is that of the last step" prints '^rates .*, step 104 [0-9.e-]+$' "$program" plan $shape --data t.txt --steps 105
 
 # ---- a run and its resumes
-check "a run of 10 updates" train --steps 10 --val-every 0 --save-every 5 --out run
+check "a run of 10 updates" says "trained 10 updates" train --steps 10 --val-every 0 --save-every 5 --out run
 check "resuming with fewer steps says where it is" says "run/step_00000010: this run is at step 10, beyond --steps 5: nothing is left to do" \
     "$program" --resume auto --out run --steps 5
 check "... and warns of nothing that is not so" lacks "warning" said "$program" --resume auto --out run --steps 5
@@ -92,7 +92,7 @@ best() { # the step of the lowest validation loss after the first, of a run
 }
 link() { readlink "$1/best"; }
 long="--val-every 5 --save-every 20 --keep 1 --keep-best --lr 0.3 --warmup 2 --schedule constant"
-check "--keep-best" train --steps 35 $long --out best
+check "--keep-best" says "best: step " train --steps 35 $long --out best
 wanted=$(printf 'step_%08d' "$(best best)")
 check "... names the checkpoint with the lowest validation loss" same "$(link best)" "$wanted"
 check "... which is not the newest, and stays beside it" same "$(cd best && echo step_*)" "$wanted step_00000035"
@@ -100,13 +100,14 @@ check "eval takes it by that name" output evaluated "$program" eval --model best
 want=$(sed -n "s/.*\"event\":\"val\",\"step\":$(best best),\"loss\":\([0-9.]*\).*/\1/p" best/metrics.jsonl)
 check "... with the loss that training logged" near "$(sed -n 's/^loss \([0-9.]*\).*/\1/p' evaluated)" "$want" 1e-6
 check "so do sample and verify" says "a whole checkpoint after" "$program" verify best/best
-check "a run in two parts" train --steps 20 $long --out parts
+check "a run in two parts" says "trained 20 updates" train --steps 20 $long --out parts
 check "... goes on to the same best" "$program" --resume auto --out parts --steps 35
 check "... as in one" same "$(link parts)" "$wanted"
 check "... and keeps the same ones" same "$(cd parts && echo step_*)" "$wanted step_00000035"
 rm -r "parts/$wanted"
 check "a best that is gone is said" says "$wanted, the best checkpoint so far" said "$program" --resume parts --steps 36
-check "a run that begins anew takes its name with it" sh -c "'$program' $shape --data t.txt --steps 2 --out best --overwrite && [ ! -e best/best ] && [ ! -L best/best ]"
+check "a run that begins anew" says "trained 2 updates" train --steps 2 --out best --overwrite
+check "... takes the name of the best with it" test ! -L best/best
 refuses 2 "--keep-best needs a validation loss" "--keep-best without validation" train --steps 2 --keep-best --val-every 0 --out none
 check "... leaves nothing behind" test ! -e none
 

@@ -186,9 +186,10 @@ void dataset_hint_vocab(const Dataset *data) {
     if (data->is_text || dataset_vocab(data) != GPT2_VOCAB || stream_length(data->train) < ENOUGH) return;
     uint64_t largest = stream_largest(data->train);
     if (largest < GPT2_VOCAB / 4)
-        warning("%s: the largest id is %llu, far below GPT-2's vocabulary of %d, which the model gets; for other tokens, "
-                "such as characters, give --vocab %llu",
-                stream_name(data->train), (unsigned long long)largest, GPT2_VOCAB, (unsigned long long)largest + 1);
+        warning("%s: the largest id is %llu, far below GPT-2's vocabulary of %d, which the model gets; for other "
+                "tokens, such as characters, give --vocab %llu",
+                stream_name(data->train), (unsigned long long)largest, GPT2_VOCAB,
+                (unsigned long long)largest + 1);
 }
 
 uint64_t dataset_tokens(const Dataset *data) {
