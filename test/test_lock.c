@@ -183,6 +183,30 @@ TEST(looking, "only a missing file is missing: a name that cannot be looked at e
     CHECK_FATAL(EXIT_RUNTIME, "cannot be looked at: File name too long", path_exists(name));
 }
 
+/* Reads as a user whom permissions concern. */
+static void read_unprivileged(const char *path) {
+    size_t bytes;
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(98);
+    path_read(path, 10, &bytes);
+}
+
+TEST(optional_files, "a file that may be missing is read, or is not there; one that cannot be read ends the program") {
+    size_t bytes = 0;
+    char path[256];
+    strcpy(path, write_string("optional", "0123456789"));
+    unsigned char *text = path_read(path, 4, &bytes);
+    CHECK(text && bytes == 4 && memcmp(text, "0123", 4) == 0);
+    free(text);
+    text = path_read(path, 100, &bytes);
+    CHECK(text && bytes == 10);
+    free(text);
+    CHECK(!path_read(in_folder("missing"), 4, &bytes) && !path_read(files_folder, 4, &bytes));
+    CHECK(mkfifo(in_folder("fifo"), 0600) == 0 && !path_read(in_folder("fifo"), 4, &bytes), "nor does it hang");
+    chmod(files_folder, 0755);
+    chmod(path, 0);
+    CHECK_FATAL(EXIT_RUNTIME, "cannot be read: Permission denied", read_unprivileged(path));
+}
+
 TEST(standard_streams, "closed standard streams are /dev/null, and a file's size limit is an error, no signal") {
     fflush(stdout);
     pid_t child = fork();

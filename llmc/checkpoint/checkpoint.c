@@ -25,7 +25,7 @@ static const char state_file[] = "trainer_state.json", optimizer_file[] = "optim
 // ---------------------------------------------------------------------------------------------
 // Saving
 
-/* Ends the program when one of the rows is NaN or infinite. Promise: no such number reaches a checkpoint, and
+/* Ends the program when one of the rows is NaN or infinite. Promise 9: no such number reaches a checkpoint, and
  * none comes from one. what: "" or "a moment of ". */
 static void check_finite(int code, const char *what, const Tensor *tensor, size_t row, size_t rows,
                          const float *values) {
@@ -143,7 +143,7 @@ void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *st
 
 enum { READ_BYTES = 1 << 16, MAX_STATE = 1 << 24 };
 
-/* Promise: a checkpoint counts as damaged only if its files are missing or not as they were written. One that
+/* Promise 3: a checkpoint counts as damaged only if its files are missing or not as they were written. One that
  * cannot be read just now (permissions, a disk or a network that fails) ends the program: to go on from
  * the one before would throw good steps away. */
 static void refuse_unreadable(const char *path, int failure) {
@@ -259,7 +259,7 @@ bool checkpoint_verify(const char *path, char *problem) {
     return true;
 }
 
-// Promise: what is loaded is what was verified.
+// Promise 8: what is loaded is what was verified.
 void checkpoint_check_unchanged(const char *path) {
     if (verified.path && strcmp(verified.path, path) == 0 && stamp_of(path) != verified.stamp)
         fatal(EXIT_INPUT, "%s: was changed or removed while it was being loaded; try again", path);

@@ -7,15 +7,13 @@
  */
 #include "meta_pickle.h"
 
-#include "../base/memory.h"
+#include "../files/path.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MOST_BYTES = 1 << 20, MOST_VOCAB = 1 << 24 };
 
@@ -59,12 +57,10 @@ static int find(Bytes pickle) {
 }
 
 int meta_pickle_vocab(const char *path) {
-    struct stat status;
-    FILE *file = stat(path, &status) == 0 && S_ISREG(status.st_mode) ? fopen(path, "rb") : NULL;
-    if (!file) return 0;
-    unsigned char *bytes = memory_new(MOST_BYTES, 1, "meta.pkl");
-    Bytes pickle = {bytes, fread(bytes, 1, MOST_BYTES, file)};
-    fclose(file);
+    size_t count;
+    unsigned char *bytes = path_read(path, MOST_BYTES, &count);
+    if (!bytes) return 0;
+    Bytes pickle = {bytes, count};
     bool is_pickle = pickle.count >= 2 && bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5;
     int vocab = is_pickle ? find(pickle) : 0;
     free(bytes);

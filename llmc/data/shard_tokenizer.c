@@ -3,6 +3,7 @@
 
 #include "../base/memory.h"
 #include "../files/json_read.h"
+#include "../files/path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,20 +25,10 @@ static char *note_path(const char *path) {
     return note;
 }
 
-/* Its text; NULL where there is none. */
-static char *read_note(const char *path, size_t *bytes) {
-    FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
-    char *text = memory_new(MOST_BYTES, 1, path);
-    *bytes = fread(text, 1, MOST_BYTES, file);
-    fclose(file);
-    return text;
-}
-
 bool shard_tokenizer_find(const char *path, ShardTokenizer *found) {
     char problem[JSON_PROBLEM], *note = note_path(path);
     size_t bytes = 0;
-    char *text = read_note(note, &bytes);
+    char *text = (char *)path_read(note, MOST_BYTES, &bytes);
     free(note);
     const Json *root = text ? json_read(text, bytes, problem) : NULL;
     const Json *name = json_member(root, "tokenizer"), *identity = json_member(root, "tokenizer_identity");

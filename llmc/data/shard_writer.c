@@ -136,7 +136,7 @@ static int each_shard(const char *directory, void (*work)(const char *path)) {
     if (!entries && errno != ENOENT)
         fatal(EXIT_RUNTIME, "%s: cannot be read: %s; give a directory that can be written to", directory,
               strerror(errno));
-    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+    for (struct dirent *entry; entries && (errno = 0, entry = readdir(entries));) {
         if (shard_number(entry->d_name) < 0) continue;
         count++;
         char *path;
@@ -144,6 +144,7 @@ static int each_shard(const char *directory, void (*work)(const char *path)) {
         work(path);
         free(path);
     }
+    if (entries && errno) fatal(EXIT_RUNTIME, "%s: cannot be read to its end: %s", directory, strerror(errno));
     if (entries) closedir(entries);
     return count;
 }

@@ -44,3 +44,21 @@ void path_sync(const char *path) {
     fsync(descriptor);
     close(descriptor);
 }
+
+unsigned char *path_read(const char *path, size_t most, size_t *bytes) {
+    struct stat status;
+    if (!path_exists(path) || (stat(path, &status) == 0 && !S_ISREG(status.st_mode))) return NULL;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not hang us
+    int failure = descriptor < 0 ? errno : 0;
+    unsigned char *data = memory_new(most, 1, path);
+    *bytes = 0;
+    while (!failure && *bytes < most) {
+        ssize_t n = read(descriptor, data + *bytes, most - *bytes);
+        if (n < 0 && errno != EINTR) failure = errno;
+        if (n > 0) *bytes += (size_t)n;
+        if (n == 0) break;
+    }
+    if (failure) fatal(EXIT_RUNTIME, "%s: cannot be read: %s; nothing was changed", path, strerror(failure));
+    close(descriptor);
+    return data;
+}

@@ -6,6 +6,7 @@
 #include "../data/builtin_text.h"
 #include "../data/encoded_text.h"
 #include "../data/shard_tokenizer.h"
+#include "../files/path.h"
 #include "choose_tokenizer.h"
 
 #include <math.h>
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* What is known of the model. */
 typedef struct {
@@ -198,5 +198,5 @@ uint64_t dataset_tokens(const Dataset *data) {
 
 const char *dataset_course_shards(void) {
     static const char directory[] = "data/fineweb-edu";
-    return access("data/fineweb-edu/edu_fineweb_train_000001.bin", R_OK) == 0 ? directory : NULL;
+    return path_exists("data/fineweb-edu/edu_fineweb_train_000001.bin") ? directory : NULL;
 }

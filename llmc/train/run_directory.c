@@ -50,7 +50,7 @@ static void make_directories(const char *path) {
     free(part);
 }
 
-// Promise: one run a directory. Rank 0, the only one that writes, holds the lock from before it looks at the
+// Promise 1: one run a directory. Rank 0, the only one that writes, holds the lock from before it looks at the
 // directory until it is gone.
 Lock *run_directory_lock(const char *out, bool make) {
     if (make)
