@@ -111,6 +111,10 @@ cp "$dir/encoded/log.txt" "$dir/whole" 2>/dev/null
 check "... again when the run is resumed" train 1 encoded --resume must
 check "... and the run is the same" same_files "$dir/encoded/log.txt" "$dir/whole"
 rm -rf "$dir/encoded/step_00000006"
+cp "$dir/book.txt" "$dir/kept"
+sed '20s/e/a/' "$dir/kept" >"$dir/book.txt"
+refuses 2 "data" "a text with another letter in its middle" "$program" --out "$dir/encoded" --resume must
+cat "$dir/kept" >"$dir/book.txt"
 printf 'more' >>"$dir/book.txt"
 refuses 2 "data" "a text that has changed" "$program" --out "$dir/encoded" --resume must
 plan() { "$program" plan --data "$dir/book.txt" "$@"; }

@@ -36,6 +36,7 @@ static int64_t number(int i, const char *name) { return json_member(expected(i),
 /* The fixture's model with memory for so many sequences, and the examples. */
 static GPT2 *model;
 static Examples *examples;
+static Scorer *scorer;
 static Tokenizer *tokenizer;
 
 static void open_all(int sequences, const char *path, int64_t most) {
@@ -46,9 +47,11 @@ static void open_all(int sequences, const char *path, int64_t most) {
     tokenizer = tokenizer_open(model_path);
     ExamplesFor for_it = {tokenizer, model->config.vocab, model->config.seq_len};
     examples = examples_open(path, &for_it, most);
+    scorer = scorer_new(model, examples);
 }
 
 static void close_all(void) {
+    scorer_free(scorer);
     examples_close(examples);
     tokenizer_free(tokenizer);
     gpt2_free(model);
@@ -67,7 +70,7 @@ static void compare(const char *path) {
     for (int i = 0; i < EXAMPLES; i++) {
         const Example *e = &examples->items[i];
         double losses[COMPLETIONS_MOST], means[COMPLETIONS_MOST];
-        score_losses(model, examples, e, losses);
+        score_losses(scorer, e, losses);
         CHECK(e->completions == 4, "example %d: %d", i, e->completions);
         const Json *loss = json_member(expected(i), "losses")->first;
         const Json *tokens = json_member(expected(i), "tokens")->first;
@@ -105,7 +108,7 @@ TEST(one_at_a_time, "a model with memory for one sequence finds the very same lo
         open_all(pass == 0 ? 7 : 1, binary, 0);
         for (int i = 0; i < EXAMPLES; i++) {
             double losses[COMPLETIONS_MOST];
-            score_losses(model, examples, &examples->items[i], losses);
+            score_losses(scorer, &examples->items[i], losses);
             if (pass == 0)
                 memcpy(together[i], losses, sizeof losses);
             else

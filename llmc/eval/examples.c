@@ -15,6 +15,7 @@
 typedef struct {
     Examples *examples;
     const ExamplesFor *model;
+    Encoder *encoder; // of JSON lines
     size_t capacity;
     const char *unit; // "line" or "example", with
     size_t number;    // the number of the one being read
@@ -84,7 +85,7 @@ static void add_example(Reader *r, const Example *e) {
 static int append_text(Reader *r, const char *text, size_t bytes) {
     TokenList *tokens = &r->examples->tokens;
     size_t before = tokens->count;
-    tokenizer_encode(r->model->tokenizer, text, bytes, false, tokens);
+    encoder_add(r->encoder, text, bytes, tokens);
     return (int)(tokens->count - before);
 }
 
@@ -150,6 +151,7 @@ static void read_lines(Reader *r, const char *text, size_t size, int64_t most) {
               "use a file of "
               "tokens (llm.c's)",
               r->examples->path);
+    r->encoder = encoder_new(r->model->tokenizer, false);
     r->unit = "line";
     for (size_t at = 0; at < size && !enough(r, most);) {
         const char *end = memchr(text + at, '\n', size - at);
@@ -158,6 +160,7 @@ static void read_lines(Reader *r, const char *text, size_t size, int64_t most) {
         if (!is_blank(text + at, bytes)) read_line(r, text + at, bytes);
         at += bytes + 1;
     }
+    encoder_free(r->encoder);
 }
 
 // ---------------------------------------------------------------------------------------------

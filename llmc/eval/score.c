@@ -12,37 +12,6 @@
 
 enum { LENGTH_STEP = 16 }; // sequences are padded to multiples: a device prepares for few shapes
 
-/* Some completions of an example on the host and on the device. */
-typedef struct {
-    int32_t *host_ids, *host_targets; // (B, T)
-    double *host_losses;              // (B, T)
-    Id *ids, *targets;                // (B, T)
-    RowStat *losses;                  // (B, T)
-    size_t tokens;                    // B * T
-} Table;
-
-/* Room for sequences of one micro-batch, on the host and on the device. */
-static Table table_new(size_t tokens) {
-    const char *what = "scoring";
-    return (Table){.host_ids = memory_new(tokens, sizeof(int32_t), what),
-                   .host_targets = memory_new(tokens, sizeof(int32_t), what),
-                   .host_losses = memory_new(tokens, sizeof(double), what),
-                   .ids = device_alloc(tokens * element_size(OF_ID), what),
-                   .targets = device_alloc(tokens * element_size(OF_ID), what),
-                   .losses = device_alloc(tokens * element_size(OF_ROW_STAT), what),
-                   .tokens = tokens};
-}
-
-/* Releases it. */
-static void table_free(Table *table) {
-    device_free(table->ids, table->tokens * element_size(OF_ID));
-    device_free(table->targets, table->tokens * element_size(OF_ID));
-    device_free(table->losses, table->tokens * element_size(OF_ROW_STAT));
-    free(table->host_ids);
-    free(table->host_targets);
-    free(table->host_losses);
-}
-
 /* One sequence (T): input t predicts token t + 1; before the completion, and behind it, nothing is a target. */
 static void fill_sequence(int32_t *ids, int32_t *targets, int T, const int32_t *context,
                           int context_tokens, const int32_t *completion, int tokens) {
@@ -62,41 +31,86 @@ static int padded_length(const Example *e, int seq_len) {
     return int_min(length, seq_len);
 }
 
+/* How many of its completions are computed side by side: all, or one where the model's memory is too small. */
+static int completions_together(const GPT2 *model, const Example *e, int T) {
+    int64_t most = (int64_t)model->max_sequences * model->config.seq_len;
+    return (int64_t)e->completions * T <= most ? e->completions : 1;
+}
+
+/* Completions of an example on the host and on the device, (B, T) each. */
+struct Scorer {
+    GPT2 *model;
+    const Examples *examples;
+    int32_t *host_ids, *host_targets;
+    double *host_losses;
+    Id *ids, *targets;
+    RowStat *losses;
+    size_t tokens; // the most that B * T is
+};
+
+Scorer *scorer_new(GPT2 *model, const Examples *examples) {
+    const char *what = "scoring";
+    Scorer *s = memory_new(1, sizeof *s, what);
+    *s = (Scorer){.model = model, .examples = examples};
+    for (size_t i = 0; i < examples->count; i++) {
+        int T = padded_length(&examples->items[i], model->config.seq_len);
+        size_t tokens = (size_t)completions_together(model, &examples->items[i], T) * T;
+        if (tokens > s->tokens) s->tokens = tokens;
+    }
+    s->host_ids = memory_new(s->tokens, sizeof(int32_t), what);
+    s->host_targets = memory_new(s->tokens, sizeof(int32_t), what);
+    s->host_losses = memory_new(s->tokens, sizeof(double), what);
+    s->ids = device_alloc(s->tokens * element_size(OF_ID), what);
+    s->targets = device_alloc(s->tokens * element_size(OF_ID), what);
+    s->losses = device_alloc(s->tokens * element_size(OF_ROW_STAT), what);
+    return s;
+}
+
+void scorer_free(Scorer *s) {
+    device_free(s->ids, s->tokens * element_size(OF_ID));
+    device_free(s->targets, s->tokens * element_size(OF_ID));
+    device_free(s->losses, s->tokens * element_size(OF_ROW_STAT));
+    free(s->host_ids);
+    free(s->host_targets);
+    free(s->host_losses);
+    free(s);
+}
+
 /* Losses of completions first .. first+B, whose tokens begin at `ids`. */
-static void losses_of(GPT2 *model, Table *table, const Example *e, int first, int B, int T,
-                      const int32_t *context, const int32_t *ids, double *losses) {
+static void losses_of(Scorer *s, const Example *e, int first, int B, int T, const int32_t *ids,
+                      double *losses) {
+    const int32_t *context = s->examples->tokens.ids + e->first;
     size_t count = (size_t)B * T;
     for (int b = 0; b < B; b++) {
         size_t at = (size_t)b * T;
-        fill_sequence(table->host_ids + at, table->host_targets + at, T, context, e->context, ids,
+        fill_sequence(s->host_ids + at, s->host_targets + at, T, context, e->context, ids,
                       e->tokens[first + b]);
         ids += e->tokens[first + b];
     }
-    write_ids(table->ids, table->host_ids, count);
-    write_ids(table->targets, table->host_targets, count);
-    gpt2_forward(model, table->ids, B, T);
-    gpt2_loss(model, table->losses, table->targets, B, T);
-    read_stats(table->host_losses, table->losses, count);
+    write_ids(s->ids, s->host_ids, count);
+    write_ids(s->targets, s->host_targets, count);
+    gpt2_forward(s->model, s->ids, B, T);
+    gpt2_loss(s->model, s->losses, s->targets, B, T);
+    read_stats(s->host_losses, s->losses, count);
     for (int b = 0; b < B; b++) {
         losses[first + b] = 0;
-        for (int t = 0; t < T; t++) losses[first + b] += table->host_losses[(size_t)b * T + t];
+        for (int t = 0; t < T; t++) losses[first + b] += s->host_losses[(size_t)b * T + t];
         if (!isfinite(losses[first + b])) // no smallest of them says anything
             fatal(EXIT_NONFINITE,
-                  "the loss of a completion is %g: the weights, though finite, are too large to compute with",
+                  "the loss of a completion is %g: the weights, though finite, are too large to "
+                  "compute with",
                   losses[first + b]);
     }
 }
 
-void score_losses(GPT2 *model, const Examples *examples, const Example *e, double *losses) {
-    int T = padded_length(e, model->config.seq_len), together = e->completions;
-    if ((int64_t)together * T > (int64_t)model->max_sequences * model->config.seq_len) together = 1;
-    const int32_t *context = examples->tokens.ids + e->first, *ids = context + e->context;
-    Table table = table_new((size_t)together * T);
+void score_losses(Scorer *s, const Example *e, double *losses) {
+    int T = padded_length(e, s->model->config.seq_len),
+        together = completions_together(s->model, e, T);
+    const int32_t *ids = s->examples->tokens.ids + e->first + e->context;
     for (int i = 0; i < e->completions; i += together) {
-        losses_of(model, &table, e, i, together, T, context, ids, losses);
+        losses_of(s, e, i, together, T, ids, losses);
         ids += e->tokens[i]; // for one at a time
     }
-    table_free(&table);
 }
 
 /* The index of the smallest of n values, the first of equal ones. */
@@ -108,11 +122,12 @@ static int smallest(const double *values, int n) {
 }
 
 Score score_examples(GPT2 *model, const Examples *examples, const World *world) {
+    Scorer *scorer = scorer_new(model, examples);
     uint64_t counts[3] = {0}; // examples, and those that are right by sum and by mean
     for (size_t i = (size_t)world->rank; i < examples->count; i += (size_t)world->size) {
         const Example *e = &examples->items[i];
         double losses[COMPLETIONS_MOST];
-        score_losses(model, examples, e, losses);
+        score_losses(scorer, e, losses);
         activity_tick();
         counts[0]++;
         // acc: the smallest sum of losses wins
@@ -121,6 +136,7 @@ Score score_examples(GPT2 *model, const Examples *examples, const World *world) 
         for (int k = 0; k < e->completions; k++) losses[k] /= e->tokens[k];
         counts[2] += smallest(losses, e->completions) == e->label;
     }
+    scorer_free(scorer);
     // counts are added, shares are not: ranks may have different numbers of examples (chapter 27.6)
     world_all_reduce_u64(counts, 3);
     return (Score){.examples = counts[0], .acc = counts[1], .acc_norm = counts[2]};

@@ -23,8 +23,13 @@ typedef struct {
 /* Scores all examples. Every rank calls it, and gets the figures of all. */
 Score score_examples(GPT2 *model, const Examples *examples, const World *world);
 
-/* The losses of one example's completions (completions). */
-void score_losses(GPT2 *model, const Examples *examples, const Example *example, double *losses);
+/* What it takes to score one example of a set after the other. */
+typedef struct Scorer Scorer;
+Scorer *scorer_new(GPT2 *model, const Examples *examples);
+void scorer_free(Scorer *scorer);
+
+/* The losses of an example's completions (completions). Fatal (EXIT_NONFINITE) where one is not finite. */
+void score_losses(Scorer *scorer, const Example *example, double *losses);
 
 static inline double score_share(uint64_t right, const Score *score) {
     return (double)right / (double)score->examples;
