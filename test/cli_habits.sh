@@ -89,6 +89,9 @@ refuses 3 "is a Git LFS pointer, not the data, but weights are expected; fetch i
 refuses 3 "is an llm.c file: a shard of GPT-2 tokens, but weights are expected; give it as --data" "data as a model" "$program" sample --model shard.bin
 check "a .safetensors file stands for its directory" prints '^loss 4\.99004' "$program" eval --model "$hf/model.safetensors" --ids '25 63'
 check "... for verify, too" says "2 layers, 4 heads, 32 channels" "$program" verify "$hf/model.safetensors"
+mkdir -p empty cache/snapshots && cp -r "$hf" cache/snapshots/abc
+refuses 3 "empty/config.json: no such file: the directory holds no model" "a directory without a model" "$program" sample --model empty
+refuses 3 "the model is in cache/snapshots/abc: give that" "Hugging Face's cache" "$program" sample --model cache
 cp "$hf/model.safetensors" alone.safetensors
 refuses 3 "config.json is missing beside alone.safetensors" "... which must have a config.json" "$program" sample --model alone.safetensors
 ln -s nowhere.bin dangling.bin

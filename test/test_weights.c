@@ -435,6 +435,7 @@ TEST(parts, "a model in several files is the model in one; an index that lies is
     size_t n, m;
     float *whole = all_weights(hf, &n), *parts = all_weights(make_parts("parts", NULL), &m);
     CHECK(n == m && memcmp(whole, parts, n * sizeof *whole) == 0);
+    write_string("parts/pytorch_model.bin", "beside it, as in many a repository");
     free(parts);
     parts = all_weights(in_folder("parts/model-00002-of-00002.safetensors"), &m); // stands for its directory
     CHECK(n == m && memcmp(whole, parts, n * sizeof *whole) == 0);

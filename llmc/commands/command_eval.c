@@ -51,7 +51,7 @@ static const Option rows[] = {
      "too where --data or --text names them"},
     {"hellaswag-examples", "N", "Data", OPTION_INTEGER, FIELD(hellaswag_examples), COUNT_OR_0, "0",
      "0", "only the first N examples; 0: all"},
-    {"ids", "LIST", "Data", OPTION_STRING, FIELD(ids), NO_RANGE, NULL, NULL,
+    {"ids", "LIST", "Data", OPTION_STRING, FIELD(ids), CHOICES("token ids in quotes"), NULL, NULL,
      "instead of data: these token ids, in quotes"},
     {"logits", NULL, "Data", OPTION_SWITCH, FIELD(logits), NO_RANGE, "false", "false",
      "with --ids: also print the logits of the token that follows"},

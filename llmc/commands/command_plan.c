@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* "step rate" of `points` steps, evenly spread over those that are executed; each step once. */
 static void print_rates(const Plan *plan, int64_t points) {
@@ -24,6 +25,8 @@ int command_plan(int argc, char **argv) {
     const Settings *s = &t.settings;
     if (s->ranks)
         t.world = (World){.size = (int)s->ranks, .local_size = (int)s->ranks, .launcher = "--ranks"};
+    if (strcmp(s->resume, "never") != 0 && t.world.rank == 0)
+        warning("plan looks at no checkpoint: what the run to resume has recorded is not in this plan");
     Dataset data = trainer_prepare(&t);
     t.settings.total_batch = t.plan.sequences * t.plan.T; // --micro-steps may have decided
     if (t.world.rank == 0 && s->rates)

@@ -181,8 +181,9 @@ static Entry entry_of(const char *path, const Endings *wanted) {
     struct stat status;
     bool exists = stat(path, &status) == 0;
     if (!exists && strcmp(path, "-") == 0 && wanted == &data_endings)
-        fatal(EXIT_USAGE, "-: standard input can be read only once, data are read again each epoch; save them to a "
-                          "file and give its name");
+        fatal(EXIT_USAGE,
+              "-: standard input can be read only once, but data are read again each epoch; save them to a file and "
+              "give its name, or make shards of text with train_gpt2 tokenize - --out DIR");
     // what exists is taken as it is, even with a * in its name; only what does not exist is a pattern
     if (exists && S_ISDIR(status.st_mode)) {
         entry.list = list_directory(path, wanted);

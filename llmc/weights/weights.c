@@ -12,6 +12,7 @@
 #include "hf_index.h"
 #include "llmc_bin.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,21 @@ static void refuse_other_formats(const char *directory) {
             fatal(EXIT_INPUT, "%s/%s: %s", directory, others[i].name, others[i].remedy);
 }
 
+/* Ends the program where a directory has no config.json. Hugging Face's cache has its models deeper. */
+static void refuse_without_config(const char *directory) {
+    if (path_exists_in(directory, "config.json")) return;
+    char *snapshots = path_join(directory, "snapshots");
+    DIR *cache = opendir(snapshots);
+    for (struct dirent *entry; cache && (entry = readdir(cache));)
+        if (entry->d_name[0] != '.')
+            fatal(EXIT_INPUT, "%s: is a directory of Hugging Face's cache; the model is in %s/%s: give that", directory,
+                  snapshots, entry->d_name);
+    fatal(EXIT_INPUT,
+          "%s/config.json: no such file: the directory holds no model; give one with config.json and "
+          "model.safetensors, or that of a run",
+          directory);
+}
+
 /* The files with a directory's tensors: `only`, where it is given. */
 static HfFiles files_of(const char *directory, const char *only) {
     HfFiles files = {memory_new(1, sizeof *files.paths, "a list of files"), 1};
@@ -74,7 +90,6 @@ static HfFiles files_of(const char *directory, const char *only) {
         files = hf_index_read(index);
         free(index);
     } else {
-        if (!path_exists_in(directory, model_file)) refuse_other_formats(directory);
         files.paths[0] = path_join(directory, model_file);
     }
     return files;
@@ -83,6 +98,9 @@ static HfFiles files_of(const char *directory, const char *only) {
 /* A Hugging Face directory; `only` names one file of weights in it. */
 static void open_directory(Weights *weights, const char *directory, const char *only) {
     char *config = path_join(directory, "config.json");
+    if (!only && !path_exists_in(directory, model_file) && !path_exists_in(directory, index_file))
+        refuse_other_formats(directory);
+    refuse_without_config(directory);
     weights->files = files_of(directory, only);
     weights->config = hf_config_read(config);
     free(config);
