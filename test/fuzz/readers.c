@@ -6,6 +6,7 @@
 #include "../../llmc/base/memory.h"
 #include "../../llmc/checkpoint/trainer_state.h"
 #include "../../llmc/data/meta_pickle.h"
+#include "../../llmc/data/shard_tokenizer.h"
 #include "../../llmc/data/stream.h"
 #include "../../llmc/eval/examples.h"
 #include "../../llmc/files/checksum.h"
@@ -176,6 +177,12 @@ static void read_examples(const uint8_t *data, size_t size) {
     tokenizer_free(bytes);
 }
 
+static void read_note(const uint8_t *data, size_t size) {
+    ShardTokenizer found;
+    put("tokenize.json", data, size);
+    if (shard_tokenizer_find(folder, &found)) free(found.name);
+}
+
 static void read_pickle(const uint8_t *data, size_t size) { meta_pickle_vocab(put("meta.pkl", data, size)); }
 
 /* Words of a command line, each ended by a line break. */
@@ -197,7 +204,7 @@ const Reader readers[] = {{"json", read_json},         {"state", read_state},
                           {"text", read_text},         {"tokenizer_json", read_tokenizer_json},
                           {"vocab", read_vocab},       {"tokenizer_bin", read_tokenizer_bin},
                           {"examples", read_examples}, {"pickle", read_pickle},
-                          {"options", read_options}};
+                          {"note", read_note},         {"options", read_options}};
 const int reader_count = sizeof readers / sizeof *readers;
 
 int reader_run(const Reader *reader, const uint8_t *data, size_t size) {

@@ -146,6 +146,10 @@ static size_t plain_text(uint8_t *out) {
     return text(out, "To be, or not to be:\r\nthat is the qu\xc3\xa9stion.\n");
 }
 
+static size_t note(uint8_t *out) {
+    return text(out, "{\n  \"tokenizer\":\"gpt2\",\n  \"tokenizer_identity\":\"fe1f24482c22c3ef\"\n}\n");
+}
+
 static size_t pickle(uint8_t *out) {
     static const char file[] = "\x80\4\x95\x20\0\0\0\0\0\0\0}\x94(\x8c\x0avocab_size\x94KA\x8c\4itos\x94}\x94u.";
     memcpy(out, file, sizeof file - 1);
@@ -242,5 +246,6 @@ const Seed seeds[] = {{"json", json},
                       {"examples", lines},
                       {"examples", example_file},
                       {"pickle", pickle},
+                      {"note", note},
                       {"options", options}};
 const int seed_count = sizeof seeds / sizeof *seeds;
