@@ -7,7 +7,7 @@
 # JOBS: how many at a time (as many as there are cores). Those about ranks need Open MPI. The project's own files are
 # never touched.
 
-list=dev/mutations.txt
+list=${scratch:+$scratch/}dev/mutations.txt # of a running mutate.sh, which must not see it change
 
 # Prints the N-th mutation's file and description, or with TEXT writes the mutated file to stdout.
 # Exit code 3: the old text does not stand in the file exactly once.
@@ -148,7 +148,7 @@ scratch=$(mktemp -d) || exit 1
 export scratch OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
-mkdir "$scratch/built" && cp -R Makefile README* LICENSE train_gpt2.c train_gpt2.cu llmc test dev "$scratch/built" || exit 1
+mkdir "$scratch/dev" "$scratch/built" && cp $list "$scratch/dev" && cp -R Makefile README* LICENSE train_gpt2.c train_gpt2.cu llmc test dev "$scratch/built" || exit 1
 
 count=$(grep -vc '^[-+#]\|^$' $list)
 for n in $(seq 1 "$count"); do

@@ -86,7 +86,8 @@ refuses 3 "no good checkpoint" "a checkpoint that is none" $again --resume "$dir
 check "from a checkpoint by its path, into another directory" "$program" --resume "$(step straight 9)" --out "$dir/other"
 check "... gives the same end" same_files "$(step straight 20)/model.safetensors" "$(step other 20)/model.safetensors"
 check "from an older one in its own directory" "$program" --resume "$(step parts 18)/"
-check "... puts the later ones aside" test -d "$(step parts 20).aside"
+check "... puts the later ones aside" test -d "$(step parts 20).aside" -a -d "$(step parts 19).aside"
+check "... but not its own" test ! -e "$(step parts 18).aside"
 check "... is the same run" identical straight parts 20
 check "--overwrite replaces a run" train fresh --steps 2 --overwrite
 check "... with its checkpoints" test ! -e "$(step fresh 4)"

@@ -8,7 +8,7 @@ head -c 700 README.md >"$dir/text" && head -c 750 README.md >"$dir/text2" && hea
 head -c 91 README.md >"$dir/val2"
 text="--data $dir/text"
 base="--layers 1 --heads 2 --channels 16 --seq-len 16 --batch 2 --total-batch 32 --warmup 1 --log-every 0"
-base="$base --val-every 0 --sample-every 0 --save-every 1 --keep 0"
+base="$base --val-every 9 --sample-every 0 --save-every 1 --keep 0"
 
 # OPTION KIND A B: A is given in the first start, B in another. KIND is
 #   same   adopted; B makes another run, but for --force
@@ -57,11 +57,13 @@ resume        *      -                -
 force         *      -                -
 save-every    free   1                2
 keep          free   0                3
+keep-best     free   on               off
 val-every     free   0                5
 val-tokens    free   16               32
 sample-every  free   0                7
 sample-tokens free   5                6
 log-every     free   0                9
+progress      start  bar              lines
 temperature   free   0.5              0.25
 top-k         free   3                4
 hellaswag     *      -                -

@@ -34,6 +34,12 @@ TEST(philox_vectors, "Philox4x32-10 gives the published known-answer vectors (Ra
     CHECK(out[0] == 0xd16cfe09 && out[1] == 0x94fdcceb && out[2] == 0x5001e420 && out[3] == 0x24126ea1);
 }
 
+TEST(hash_vectors, "hash_mix is the finalizer of SplitMix64: its first outputs for seed 0 are the published ones") {
+    const uint64_t golden = 0x9E3779B97F4A7C15ULL;
+    CHECK(hash_mix(golden) == 0xE220A8397B1DCDAFULL && hash_mix(2 * golden) == 0x6E789E6AA1B965F4ULL);
+    CHECK(hash_mix(3 * golden) == 0x06C45D188009454FULL && hash_mix(0) == 0);
+}
+
 TEST(normal_moments, "normals have mean 0, variance 1, kurtosis 3 and no correlation inside a pair") {
     double sum = 0, square = 0, fourth = 0, cross = 0;
     const int n = 200000;

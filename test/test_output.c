@@ -132,6 +132,49 @@ TEST(short_writes, "a system that writes only half of what it is given changes n
     CHECK(is_whole(name));
 }
 
+TEST(signals, "a write that a signal interrupts is repeated") {
+    fill();
+    char name[256], trace[sizeof faults_trace];
+    strcpy(name, in_folder("signals"));
+    faults_arm(0, FAULT_NONE);
+    write_directory(name);
+    memcpy(trace, faults_trace, sizeof trace);
+    CHECK(output_remove(name) == 0);
+    int writes = 0;
+    for (long at = 1; trace[at - 1]; at++) {
+        if (trace[at - 1] != 'w') continue;
+        writes++;
+        CHECK(run_with_fault(name, at, FAULT_SIGNAL) == 0 && is_whole(name), "call %ld", at);
+        CHECK(output_remove(name) == 0);
+    }
+    CHECK(writes >= 2, "%d writes in %s", writes, trace);
+}
+
+TEST(synced, "each file is synced when it is written, their directory before it gets its name, and "
+             "its parent after") {
+    fill();
+    char name[256];
+    strcpy(name, in_folder("synced"));
+    faults_arm(0, FAULT_NONE);
+    write_directory(name);
+    const char *named = strchr(faults_trace, 'n');
+    CHECK(named && !strchr(named + 1, 'n') && !strchr(named + 1, 'w'),
+          "one rename, the last of writes: %s", faults_trace);
+    bool unsynced = false, directory = false;
+    int files = 0;
+    for (const char *c = faults_trace; named && c < named; c++) {
+        if (*c == 'w') unsynced = true, directory = false;
+        if (*c == 's') unsynced = false;
+        if (*c == 'D') directory = true;
+        files += *c == 's';
+    }
+    CHECK(!unsynced, "what was written last is not synced: %s", faults_trace);
+    CHECK(files == 2, "%d of two files are synced: %s", files, faults_trace);
+    CHECK(directory, "the directory is not synced before its name: %s", faults_trace);
+    CHECK(named && strchr(named, 'D'), "nor its parent after: %s", faults_trace);
+    CHECK(output_remove(name) == 0);
+}
+
 TEST(replaced, "a single file is replaced as a whole") {
     fill();
     char name[256];
@@ -145,6 +188,8 @@ TEST(replaced, "a single file is replaced as a whole") {
 TEST(refusals, "an existing directory and a missing parent are one line each") {
     fill();
     CHECK(mkdir(in_folder("there"), 0777) == 0);
+    CHECK_FATAL(EXIT_RUNTIME, "there: exists already",
+                output_begin(in_folder("there"), OUTPUT_NEW_FILE));
     CHECK_FATAL(EXIT_RUNTIME, "exists already", output_begin(in_folder("there"), OUTPUT_DIRECTORY));
     CHECK_FATAL(EXIT_RUNTIME, "cannot make the directory: No such file",
                 output_begin(in_folder("a/b"), OUTPUT_DIRECTORY));

@@ -88,6 +88,8 @@ TEST(printable, "samples print as valid UTF-8 whatever bytes they are made of") 
     check_text("a\n\tb", 4, "a\n\tb");
     check_text("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
     check_text("\xe2\x82", 2, LOST LOST);          // cut in the middle
+    check_text("\xe2\x82\xc3\xa4", 4, LOST LOST "\xc3\xa4"); // cut by another character
+    check_text("\xf0\x9f\x98\xff", 4, LOST LOST LOST LOST);
     check_text("\xc0\xaf", 2, LOST LOST);          // overlong
     check_text("\xed\xa0\x80", 3, LOST LOST LOST); // a surrogate
     check_text("\xf4\x90\x80\x80", 4, LOST LOST LOST LOST);
