@@ -87,7 +87,7 @@ static void read_more(ByteStream *s) {
 
 const unsigned char *byte_stream_peek(ByteStream *s, size_t wanted, size_t *available) {
     if (s->end - s->at < wanted && !s->ended) {
-        memmove(s->buffer, s->buffer + s->at, s->end - s->at);
+        if (s->end > s->at) memmove(s->buffer, s->buffer + s->at, s->end - s->at);
         s->end -= s->at;
         s->at = 0;
         if (s->capacity < wanted) {

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SEGMENT = 1 << 17, LARGEST = 1 << 24, MOST_SEGMENTS = 1 << 17 };
+enum { SEGMENT = 1 << 16, LARGEST = 1 << 24, MOST_SEGMENTS = 1 << 17 };
 
 struct Documents {
     const char *const *paths;
