@@ -9,7 +9,10 @@
  *     loss and gradients          llmc/model/gpt2.h, and behind it llmc/ops.h and llmc/plain/
  *     the learning rate           llmc/optimizer/schedule.h
  *     the sum over ranks          llmc/plain/reduction.c
- *     clipping and AdamW          llmc/optimizer/adamw.h */
+ *     clipping and AdamW          llmc/optimizer/adamw.h
+ *     a run's life around updates llmc/train/trainer.h
+ *     what people see             llmc/log/log.h
+ *     the other commands          llmc/commands/commands.h */
 #include "llmc/base/activity.h"
 #include "llmc/base/clock.h"
 #include "llmc/base/edit_distance.h"

@@ -6,6 +6,7 @@
 #   one source for all builds  no #if on CUDA in shared code: the linker chooses the device
 #   floats are floats          no -ffast-math, no -Ofast: they break NaN detection and reproducibility
 #   errors are messages        no assert() in llmc/: error.h says what a user can do
+#   a reading order            every file is named by README.md, dev/*.md or a comment of another file
 #   documents are true         a function that README.md or dev/*.md names as `file:function` is there
 #   a tidy place               the top level holds what the README's tour names; files can be read at
 #                              one sitting; lines fit a screen; no tabs or blanks at line ends in C
@@ -153,7 +154,33 @@ check_names() {
         done
 }
 
-found=$(check_includes; check_texts; check_names; check_top_level)
+# Whoever reads finds every file: README.md, dev/*.md or a comment of another file names it. A file
+# is named also by naming its header, or what implements it.
+check_reading_order() {
+    find llmc train_gpt2.* README.md dev -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.md' | sort |
+        xargs awk '
+        FNR == 1 { file = FILENAME; sub(/.*\//, "", file); if (FILENAME ~ /^(llmc|train)/) files[file] = FILENAME }
+        /^[ \t]*#[ \t]*include/ { next }
+        {
+            line = $0
+            while (match(line, /[A-Za-z0-9_]+\.(cuh|cu|c|h)/)) {
+                name = substr(line, RSTART, RLENGTH)
+                if (name != file) named[name] = 1
+                line = substr(line, RSTART + RLENGTH)
+            }
+        }
+        END {
+            for (name in files) {
+                twin = name
+                if (!sub(/\.h$/, ".c", twin)) sub(/\.c$/, ".h", twin)
+                if (name ~ /\.c$/ && twin in files) continue # its header leads to it
+                if (!(name in named) && !(twin in named))
+                    print files[name] ": no comment of another file and no document names it"
+            }
+        }' | sort
+}
+
+found=$(check_includes; check_texts; check_names; check_reading_order; check_top_level)
 if [ -n "$found" ]; then
     printf '%s\n' "$found"
     echo "lint: $(printf '%s\n' "$found" | wc -l | tr -d ' ') found"

@@ -56,6 +56,9 @@ copy
 yes 'int line;' | head -n 501 >"$dir/copy/llmc/base/rng.c"
 check "found: a file of 501 lines" finds 'llmc/base/rng.c: more than 500 lines'
 copy
+echo '/* lonely.h: a file that nothing leads to. */' >"$dir/copy/llmc/base/lonely.h"
+check "found: a file that no other names" finds 'llmc/base/lonely.h: no comment of another file and no document names it'
+copy
 touch "$dir/copy/notes.txt"
 check "found: a stray file at the top level" finds 'notes.txt: does not belong'
 

@@ -2,7 +2,7 @@
  *
  * A message names what, where (file, field, rank), what was found and expected, and what to do.
  * Anything a user can cause goes through fatal(); there is no assert on it. Lowest module: it
- * includes nothing of the project. Next: memory.h. */
+ * includes nothing of the project. Next: start.h, memory.h. */
 #ifndef LLMC_ERROR_H
 #define LLMC_ERROR_H
 

@@ -1,6 +1,7 @@
 /* memory.h: the one place that allocates. Every size is a checked product, every block is zeroed,
  * and allocation never returns NULL: a failure ends the program with a message that says what the memory
- * was for and how large. */
+ * was for and how large. Next, the small tools: arithmetic.h,
+ * clock.h, parallel.h, number.h, rng.h, edit_distance.h. */
 #ifndef LLMC_MEMORY_H
 #define LLMC_MEMORY_H
 

@@ -1,5 +1,6 @@
-/* commands.h: what the program does beside training: `train_gpt2 NAME ...`. Each takes the words from its
- * name on, and returns the exit code. `train_gpt2 NAME --help` lists the options. */
+/* commands.h: what the program does beside training: `train_gpt2 NAME ...`. Each takes the words from its name
+ * on, and returns the exit code; `train_gpt2 NAME --help` lists its options. One file each: command_plan.c,
+ * command_sample.c, command_eval.c, command_verify.c, command_convert.c, command_tokenize.c. */
 #ifndef LLMC_COMMANDS_H
 #define LLMC_COMMANDS_H
 

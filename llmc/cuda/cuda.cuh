@@ -4,7 +4,7 @@
  * By default weights and activations are bf16, everything that is summed or remembered float: gradients,
  * statistics, moments and the master copy of the weights. With -DPRECISION_FP32 all are float.
  * Each file of llmc/cuda/ is one family: kernels, then the launchers behind ops.h. Reading order:
- * this file, vector_access.cuh, warp_reduce.cuh, then any. train_gpt2.cu includes them all. */
+ * this file, vector_access.cuh, warp_reduce.cuh, tensor_core.cuh, then any. train_gpt2.cu includes them all. */
 #ifndef LLMC_CUDA_CUH
 #define LLMC_CUDA_CUH
 

@@ -5,7 +5,8 @@
  * text, whose tokens are its bytes. A stream is all bytes or all tokens. Files are memory-mapped
  * and checked when opened (magic, version, count against size); token ids when the vocabulary is known
  * (stream_set_vocab). Whatever is wrong is fatal (EXIT_INPUT): one line with file, field, found, expected.
- * Not here: sequences and their order (sequences.h). Next: shard.h (one file), paths.h (which files). */
+ * Not here: sequences and their order (sequences.h). Next: shard.h (one file), paths.h (which
+ * files), builtin_text.h (when there is no file). */
 #ifndef LLMC_STREAM_H
 #define LLMC_STREAM_H
 

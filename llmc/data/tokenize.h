@@ -4,7 +4,7 @@
  * and after each shard that is whole where in the inputs its last token was. It is replaced whole, after the
  * shard has its name. So the next start with the same inputs and settings goes on behind the last shard that it
  * knows of, writes what follows, maybe one shard once more, and the bytes are those of a run that nothing has
- * interrupted. Other inputs or settings are refused by name. */
+ * interrupted. Other inputs or settings are refused by name. Next: shard_tokenizer.h. */
 #ifndef LLMC_TOKENIZE_H
 #define LLMC_TOKENIZE_H
 

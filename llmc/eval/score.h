@@ -7,7 +7,7 @@
  *
  * Example i belongs to rank i mod R. What a rank finds are counts, which are added up: the figures are the
  * same for every number of ranks. An example is computed by itself, whatever --batch is, and so they do not
- * depend on that either. */
+ * depend on that either. Next: text_units.h for bits per byte. */
 #ifndef LLMC_SCORE_H
 #define LLMC_SCORE_H
 

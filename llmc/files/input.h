@@ -5,7 +5,7 @@
  * pipe, may not be read, or another program cuts it while it is open. Mapped files hold no file
  * descriptor. Of all files together only the last few megabytes read stay resident: what is read
  * again comes from the system's page cache, so large data need no memory of this process.
- * Not here: what the bytes mean (shard.h and others), and writing. */
+ * Not here: what the bytes mean (shard.h and others), and writing. Next: byte_stream.h for pipes. */
 #ifndef LLMC_INPUT_H
 #define LLMC_INPUT_H
 

@@ -4,7 +4,7 @@
  * program stopped.
  *
  * Every failure removes what was begun and is fatal (EXIT_RUNTIME, naming file and reason). All changes
- * that this program makes to a disk, but for its logs, are made here. Not here: reading (input.h). */
+ * that this program makes to a disk, but for its logs, are made here. Not here: reading (input.h). Next: path.h. */
 #ifndef LLMC_OUTPUT_H
 #define LLMC_OUTPUT_H
 

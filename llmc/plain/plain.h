@@ -18,7 +18,8 @@
  * threads. Each element is computed by one iteration, so the number of threads changes no bit.
  *
  * Next, in the order in which data passes: embedding.c, layernorm.c, linear.c, attention.c,
- * classifier.c; then the update: reduction.c, adamw.c; and device.c for memory. */
+ * classifier.c; then the update: reduction.c, adamw.c; and device.c for memory. After
+ * them ../cpu/cpu.h leads into the fast kernels. */
 #ifndef LLMC_PLAIN_H
 #define LLMC_PLAIN_H
 

@@ -6,7 +6,8 @@
  *
  * A segment is a document or a part of one, at most 16 MiB: it ends where tokenizer_cut allows it. Only a word
  * longer than 16 MiB is cut within, and then its tokens may be others there. Segments depend on the input
- * alone, not on threads, nor on where reading began. Next: json_lines.h. */
+ * alone, not on threads, nor on where reading began. Next: json_lines.h,
+ * then encode_documents.h. */
 #ifndef LLMC_DOCUMENTS_H
 #define LLMC_DOCUMENTS_H
 

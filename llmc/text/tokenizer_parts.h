@@ -1,4 +1,6 @@
-/* tokenizer_parts.h: what a tokenizer is made of, for the files of this folder. */
+/* tokenizer_parts.h: what a tokenizer is made of, for the files of this folder: encoder.c encodes, alphabet.c writes
+ * bytes as printable text, vocabulary.c and tokenizer_json.c read tokenizers, tokenizer_files.c writes them, and
+ * gpt2_merges.c has the one that is built in. */
 #ifndef LLMC_TOKENIZER_PARTS_H
 #define LLMC_TOKENIZER_PARTS_H
 

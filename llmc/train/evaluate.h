@@ -1,4 +1,4 @@
-/* evaluate.h: the loss of a model on data it does not train on. */
+/* evaluate.h: the loss of a model on data it does not train on. Next: generate.h. */
 #ifndef LLMC_EVALUATE_H
 #define LLMC_EVALUATE_H
 

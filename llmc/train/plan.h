@@ -1,5 +1,6 @@
 /* plan.h: what one update will see. Everything that follows from the settings, the data and the number
- * of ranks, before a single number is computed. Next: startup_table.h, which prints it. */
+ * of ranks, before a single number is computed. Next: startup_table.h, which prints it;
+ * dataset.h for the data that it plans with. */
 #ifndef LLMC_PLAN_H
 #define LLMC_PLAN_H
 

@@ -37,7 +37,8 @@
  *      complete one.
  *
  * Rank 0 alone writes (chapter 27.6); the other ranks have no log and no lock. Not here: the updates
- * (train_gpt2.c). Next: resume.h, then checkpoint.h for what a checkpoint is made of. */
+ * (train_gpt2.c). Next: resume.h, then checkpoint.h for what a checkpoint is made of; rank_consistency.h
+ * for what ranks compare before they start. */
 // clang-format on
 #ifndef LLMC_TRAINER_H
 #define LLMC_TRAINER_H

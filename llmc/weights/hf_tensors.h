@@ -5,7 +5,8 @@
  * prefixes ("transformer.", "module.", "_orig_mod."). The tied matrix may be stored as wte.weight, as
  * lm_head.weight, or as both if they are equal. The causal masks h.N.attn.bias and h.N.attn.masked_bias may be
  * there and are skipped. The tensors may lie in several files (hf_index.h). Anything else that is unknown,
- * missing or of another shape is fatal (EXIT_INPUT) and named. Next: hf_config.h for the shape. */
+ * missing or of another shape is fatal (EXIT_INPUT) and named. Next: hf_config.h for the shape, safetensors.h for the
+ * files, tensor_copy.h and transpose_columns.h for moving tensors, half.h for 16-bit floats. */
 #ifndef LLMC_HF_TENSORS_H
 #define LLMC_HF_TENSORS_H
 

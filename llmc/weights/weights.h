@@ -1,6 +1,6 @@
 /* weights.h: a model on disk, in any format that --model takes: a Hugging Face directory, a
  * checkpoint (which is one, too), or an llm.c .bin file. Told apart by what they are, not by name.
- * Not here: the optimizer's state (checkpoint.h). */
+ * Not here: the optimizer's state (checkpoint.h). Next: hf_tensors.h and llmc_bin.h, the formats. */
 #ifndef LLMC_WEIGHTS_H
 #define LLMC_WEIGHTS_H
 
