@@ -44,6 +44,7 @@ static void meet(void) { barriers++; }
 #define world_barrier meet
 #define rank_consistency_check check_settings
 #define rank_consistency_check_weights check_weights
+#define rank_consistency_check_examples check_examples
 #include "../llmc/train/rank_consistency.c"
 #undef fatal
 
@@ -125,6 +126,33 @@ TEST(every_option, "a rank with another value of any option names it, both value
         CHECK(said[0] == '\0', "equal --%s: %s", option->name, said);
     }
     dataset_close(&data);
+}
+
+/* What rank 1 says of its examples, where rank 0 has others. */
+static void compare_examples(const Examples *a, const Examples *b) {
+    const Examples *of[] = {a, b};
+    for (int rank = 0; rank < 2; rank++) {
+        CHECK(rank == 0 || said[0] == '\0', "rank 0 says: %s", said);
+        said[0] = '\0', code = 0;
+        self.rank = rank;
+        if (setjmp(back) == 0) check_examples(&self, of[rank]);
+    }
+}
+
+TEST(other_examples, "a rank whose file of examples has another token, label or length says so") {
+    int32_t ids[] = {5, 6, 7, 8}, changed[] = {5, 6, 7, 9};
+    Example item = {.context = 1, .tokens = {1, 2}, .completions = 2, .label = 0};
+    const Examples usual = {"a set", &item, 1, {ids, 4, 4}};
+    compare_examples(&usual, &usual);
+    CHECK(said[0] == '\0', "%s", said);
+    const Examples token = {"a set", &item, 1, {changed, 4, 4}};
+    Example label = item, length = item;
+    label.label = 1, length.context = 2, length.tokens[1] = 1;
+    const Examples others[] = {token, {"a set", &label, 1, {ids, 4, 4}}, {"a set", &length, 1, {ids, 4, 4}}};
+    for (int i = 0; i < 3; i++) {
+        compare_examples(&usual, &others[i]);
+        CHECK(code == EXIT_USAGE && strstr(said, "a set: these 1 examples are not those of rank 0"), "%d: %s", i, said);
+    }
 }
 
 TEST(beyond_what_is_shown,

@@ -12,6 +12,7 @@
 #include "../train/choose_tokenizer.h"
 #include "../train/dataset.h"
 #include "../train/evaluate.h"
+#include "../train/rank_consistency.h"
 #include "../train/text.h"
 #include "../weights/weights.h"
 #include "commands.h"
@@ -195,6 +196,7 @@ static void evaluate_text(GPT2 *model, const EvalOptions *o, const World *world,
 static void evaluate_examples(GPT2 *model, const EvalOptions *o, const World *world, const Tokenizer *tokenizer) {
     const ExamplesFor it = {tokenizer, model->config.vocab, model->config.seq_len};
     Examples *examples = examples_open(o->hellaswag, &it, o->hellaswag_examples);
+    rank_consistency_check_examples(world, examples);
     Score score = score_examples(model, examples, world);
     if (world->rank == 0)
         printf("acc %.4f (%llu of %llu), acc_norm %.4f (%llu)\n", score_share(score.acc, &score),

@@ -5,6 +5,7 @@
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../base/number.h"
+#include "../base/rng.h"
 #include "../files/input.h"
 #include "../files/json_read.h"
 
@@ -250,6 +251,17 @@ Examples *examples_open(const char *path, const ExamplesFor *model, int64_t most
     if (examples->count == 0)
         fatal(EXIT_INPUT, "%s: has no example; fetch or write it again", path);
     return examples;
+}
+
+uint64_t examples_identity(const Examples *examples) {
+    uint64_t hash = hash_add(0, examples->count);
+    for (size_t i = 0; i < examples->count; i++) {
+        const Example *e = &examples->items[i];
+        hash = hash_add(hash_add(hash, (uint64_t)e->label), (uint64_t)e->context);
+        for (int k = 0; k < e->completions; k++) hash = hash_add(hash, (uint64_t)e->tokens[k]);
+    }
+    for (size_t i = 0; i < examples->tokens.count; i++) hash = hash_add(hash, (uint64_t)examples->tokens.ids[i]);
+    return hash;
 }
 
 void examples_close(Examples *examples) {

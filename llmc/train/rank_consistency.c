@@ -80,6 +80,15 @@ void rank_consistency_check(const World *world, const Settings *settings, const 
               mine.item[i].name, mine.item[i].value, rank0.item[i].value);
 }
 
+void rank_consistency_check_examples(const World *world, const Examples *examples) {
+    if (world->size == 1 || !examples) return;
+    uint64_t mine = examples_identity(examples), rank0 = mine;
+    world_broadcast(&rank0, sizeof rank0, 0);
+    if (first_to_report(world, mine != rank0))
+        fatal(EXIT_USAGE, "%s: these %zu examples are not those of rank 0; give every machine the same file",
+              examples->path, examples->count);
+}
+
 // ---------------------------------------------------------------------------------------------
 // Weights
 

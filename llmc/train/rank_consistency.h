@@ -4,6 +4,7 @@
 #ifndef LLMC_RANK_CONSISTENCY_H
 #define LLMC_RANK_CONSISTENCY_H
 
+#include "../eval/examples.h"
 #include "../model/gpt2.h"
 #include "../ranks/world.h"
 #include "../settings/settings.h"
@@ -12,6 +13,9 @@
 /* Fatal (EXIT_USAGE) unless every rank has rank 0's settings and data: one line, from the first rank that
  * differs. --threads may differ; --out is rank 0's alone. Every rank calls it. */
 void rank_consistency_check(const World *world, const Settings *settings, const Dataset *data);
+
+/* The same for the examples of --hellaswag; NULL on all ranks where there are none. */
+void rank_consistency_check_examples(const World *world, const Examples *examples);
 
 /* The same for the weights and moments to start from: machines may hold different files under one name, or
  * compute a random start with different mathematical libraries. Fatal (EXIT_INPUT). */

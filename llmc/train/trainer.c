@@ -80,6 +80,7 @@ static void open_examples(Trainer *t, const Config *config) {
     if (!s->hellaswag || s->val_every == 0) return;
     const ExamplesFor model = {t->tokenizer, config->vocab, config->seq_len};
     t->examples = examples_open(s->hellaswag, &model, s->hellaswag_examples);
+    rank_consistency_check_examples(&t->world, t->examples);
 }
 
 Dataset trainer_prepare(Trainer *t) {
