@@ -12,23 +12,28 @@ SANITIZE ?=#            address,undefined: a build that checks itself
 OPTIMIZE ?= -O2 -g
 CFLAGS   ?=
 LDFLAGS  ?=
+PREFIX   ?= /usr/local# where `make install` puts things, below DESTDIR
 
 # ---- what the compiler can do: found out by doing it --------------------------------------------
-try       = $(shell printf '$(2)\n' | $(CC) $(1) -x c - -o /dev/null $(3) -lm 2>/dev/null && echo yes)
+# Each when it is first needed, and that is after `setup`, which may install it: $(call once,NAME,TEXT) keeps
+# what TEXT expands to.
+once      = $(eval $(1) := $(2))$($(1))
+try       = $(shell printf '$(2)\n' | $(CC) $(1) -x c - -o /dev/null $(3) -lm $(LDFLAGS) 2>/dev/null && echo yes)
 empty     = int main(void) { return 0; }
-arch     := $(if $(call try,$(ARCH),$(empty)),$(ARCH))
-openmp   := $(if $(filter 1,$(OPENMP)),$(if $(call try,-fopenmp,$(empty)),-fopenmp))
-mpi_flags := $(if $(filter 1,$(MPI)),$(shell mpicc --showme:compile 2>/dev/null))
-mpi_libs  := $(if $(filter 1,$(MPI)),$(shell mpicc --showme:link 2>/dev/null))
+arch      = $(call once,arch,$(if $(call try,$(ARCH),$(empty)),$(ARCH)))
+openmp    = $(call once,openmp,$(if $(filter 1,$(OPENMP)),$(if $(call try,-fopenmp,$(empty)),-fopenmp)))
+mpi_flags = $(call once,mpi_flags,$(if $(filter 1,$(MPI)),$(shell mpicc --showme:compile 2>/dev/null)))
+mpi_libs  = $(call once,mpi_libs,$(if $(filter 1,$(MPI)),$(shell mpicc --showme:link 2>/dev/null)))
 mpi_main  = \043include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }
-mpi      := $(if $(mpi_libs),$(call try,$(mpi_flags),$(mpi_main),$(mpi_libs)))
+mpi       = $(call once,mpi,$(if $(mpi_libs),$(call try,$(mpi_flags),$(mpi_main),$(mpi_libs))))
 
 # -ffp-contract=off: a*b+c is rounded twice, and fused only where the source says so (llmc/cpu/vec.h); a
 # choice of the compiler's would give other bits on another processor. -ffast-math is never used: it breaks
 # NaN detection and reproducibility. -fno-math-errno only keeps sqrt from setting errno.
 flags = -std=gnu11 -Wall -Wextra $(OPTIMIZE) $(arch) -fno-math-errno $(openmp) \
         $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
-        $(if $(mpi),-DUSE_MPI $(addprefix -isystem ,$(patsubst -I%,%,$(filter -I%,$(mpi_flags))))) $(CFLAGS) -ffp-contract=off
+        $(if $(mpi),-DUSE_MPI $(addprefix -isystem ,$(patsubst -I%,%,$(filter -I%,$(mpi_flags))))) \
+        $(CFLAGS) -ffp-contract=off
 libs  = $(if $(mpi),$(mpi_libs)) -lm $(LDFLAGS)
 
 # ---- sources ------------------------------------------------------------------------------------
@@ -62,6 +67,15 @@ include dev/cuda.mk # train_gpt2cu, train_gpt2emu and their tests
 help: ## what can be made
 	@sed -n 's/^\([a-z_0-9]*\):.*## \(.*\)/  make \1@\2/p' Makefile dev/cuda.mk | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
 
+bin := $(DESTDIR)$(PREFIX)/bin
+man := $(DESTDIR)$(PREFIX)/share/man/man1
+doc := $(DESTDIR)$(PREFIX)/share/doc/train_gpt2
+.PHONY: install
+install: train_gpt2 ## put the program, its manual page and licence below PREFIX (/usr/local), in DESTDIR
+	$(Q)mkdir -p '$(bin)' '$(man)' '$(doc)'
+	$(Q)cp train_gpt2 '$(bin)/' && cp LICENSE README.md '$(doc)/'
+	$(Q)sh dev/man_page.sh ./train_gpt2 >'$(man)/train_gpt2.1'
+
 run: train_gpt2 ## build, then train the tiny model on the built-in text and let it speak
 	$(Q)./train_gpt2
 
@@ -73,6 +87,11 @@ programs   := $(patsubst %,$(BUILD)/%,train_gpt2 train_gpt2_plain train_gpt2_alo
               $(if $(filter Linux,$(shell uname)),$(BUILD)/fault_shim.so $(BUILD)/strangers)
 test: $(programs) $(tests) $(references) ## build and run every test
 	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(references) $(scripts)
+
+kernels := $(filter $(BUILD)/real_%,$(tests)) $(call reference)
+.PHONY: test_kernels
+test_kernels: $(BUILD)/train_gpt2 $(kernels) ## only the tests of what depends on the instruction set (ARCH=)
+	$(Q)BUILD=$(BUILD) sh test/run.sh $(kernels) test/cli_bits.sh
 
 test_gpt2: $(call reference,$(on)) ## check gradients, optimizer and schedule against recorded values
 	$(Q)V=1 BUILD=$(BUILD) sh test/run.sh $^
@@ -97,7 +116,7 @@ fuzz: ## feed wrong files to every reader, FUZZ_SECONDS (60) each; needs clang
 soak: train_gpt2 $(BUILD)/train_gpt2_alone $(BUILD)/fault_shim.so $(BUILD)/strangers ## kill runs 1,000 times, restart them, start two at once, let calls fail (an hour)
 	$(Q)for script in cli_resume cli_restart cli_watchdog; do BUILD=$(BUILD) SOAK=1 sh test/$$script.sh || exit 1; done
 
-lint: ## includes point one way; formatting; no fast-math
+lint: ## includes point one way; no CUDA in shared code; no assert, no fast-math; short files and lines
 	$(Q)sh dev/lint.sh
 
 benches := $(BUILD)/bench_kernels $(BUILD)/bench_step $(BUILD)/bench_files
@@ -217,8 +236,19 @@ $(BUILD)/llmc/data/builtin_text.o: llmc/data/builtin_text.c $(BUILD)/builtin.txt
 
 $(BUILD)/llmc/text/gpt2_merges.o: llmc/text/gpt2_merges.bin # which the assembler includes
 
-# Rewritten only when the flags change, so that a change of settings rebuilds what it concerns.
-$(BUILD)/flags: FORCE
+# Rewritten only when the flags change, so that a change of settings rebuilds what it concerns. Everything that
+# is compiled waits for it, and so for setup where that is asked for too.
+$(BUILD)/flags: FORCE | $(filter setup,$(MAKECMDGOALS))
 	$(Q)mkdir -p $(@D); echo '$(CC) $(flags) $(libs)' | cmp -s - $@ || echo '$(CC) $(flags) $(libs)' > $@
+
+# What --version says: the commit of this clone, or of the archive that was made of one.
+archived := $Format:%h$
+commit    = $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=10 2>/dev/null),$(filter-out ormat:%,$(archived)))
+$(BUILD)/commit.h: FORCE
+	$(Q)mkdir -p $(@D); echo '#define COMMIT "$(or $(commit),unknown)"' | cmp -s - $@ || \
+	    echo '#define COMMIT "$(or $(commit),unknown)"' > $@
+$(BUILD)/llmc/commands/command_version.o: llmc/commands/command_version.c $(BUILD)/commit.h $(BUILD)/flags
+	$(call say,cc,$<)
+	$(call compile,-include $(BUILD)/commit.h)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -399,6 +399,7 @@ static int printed(int code) {
 
 int main(int argc, char **argv) {
     process_start();
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) return command_version(argc, argv);
     if (argc < 2 || argv[1][0] == '-') return command_train(argc, argv);
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0) {

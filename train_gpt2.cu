@@ -61,6 +61,18 @@ void backend_open(int local_rank, int local_size, int threads) {
     matmul_open();
 }
 
+const char *backend_build(void) {
+    static char text[64];
+#ifdef USE_NCCL
+    const char *ranks = "NCCL";
+#else
+    const char *ranks = "one GPU";
+#endif
+    snprintf(text, sizeof text, "CUDA %d.%d, %s, %s", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10,
+             sizeof(Act) == 2 ? "bf16" : "float32", ranks);
+    return text;
+}
+
 const char *backend_name(void) {
     static char name[384];
     const char *precision = sizeof(Act) == 2 ? "bf16 with float master weights" : "float32";

@@ -15,9 +15,6 @@ precision := $(if $(filter FP32 fp32,$(PRECISION)),fp32,bf16)
 define_fp32 := -DPRECISION_FP32
 define_bf16 :=
 
-# Each is found out when it is first needed: $(call once,NAME,TEXT) keeps what TEXT expands to.
-once = $(eval $(1) := $(2))$($(1))
-
 # ---- the emulator -----------------------------------------------------------------------------------
 try_cxx = $(shell printf '\043include <functional>\nint main() { return 0; }\n' | \
                   $(CXX) -std=c++17 -x c++ - -o /dev/null 2>/dev/null && echo yes)
@@ -31,7 +28,7 @@ cxx_flags = -std=c++17 -Wall -Wextra -Wno-unknown-pragmas $(OPTIMIZE) $(arch) -f
 kernel_flags = $(cxx_flags) -fsanitize=alignment,bounds -fno-sanitize-recover=all \
                -fsanitize-recover=alignment,bounds -DCLASSIFIER_BYTES=20000
 
-emulator_sources := $(filter-out $(if $(mpi),,%/nccl.cpp),$(wildcard test/emulator/*.cpp))
+emulator_sources := $(wildcard test/emulator/*.cpp)
 emulator := $(patsubst test/emulator/%.cpp,$(BUILD)/emulator/%.o,$(emulator_sources))
 backend_tests := $(patsubst test/%.c,$(BUILD)/test/%.o,$(wildcard test/backend*.c)) \
                  $(BUILD)/test_double/expect.o

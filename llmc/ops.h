@@ -33,6 +33,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||     \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "with fast math NaN would pass for a number, and sums would have no order: leave such options out of CFLAGS"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -59,6 +64,9 @@ void backend_open(int local_rank, int local_size, int threads);
 
 /* One phrase for the start-up table, such as "CPU, 2 threads, float32, AVX-512". */
 const char *backend_name(void);
+
+/* How the backend was compiled, for --version: "AVX-512, float32, OpenMP", "CUDA 12.8, bf16, NCCL". */
+const char *backend_build(void);
 
 /* Peak floating point operations a second where known (for MFU), else 0. */
 double backend_peak_flops(void);

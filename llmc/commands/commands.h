@@ -11,4 +11,7 @@ int command_verify(int argc, char **argv);  // what a file is, and whether it is
 int command_convert(int argc, char **argv); // weights from one format to another
 int command_tokenize(int argc, char **argv); // text into token shards, and back
 
+/* `train_gpt2 --version` (command_version.c): which version of the source this is, and how it was built. */
+int command_version(int argc, char **argv);
+
 #endif

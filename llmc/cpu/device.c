@@ -24,17 +24,29 @@ void backend_open(int local_rank, int local_size, int threads) {
 #endif
 }
 
+#if defined(__AVX512F__)
+static const char vectors[] = "AVX-512";
+#elif defined(__AVX2__) && defined(__FMA__)
+static const char vectors[] = "AVX2";
+#elif defined(__ARM_NEON)
+static const char vectors[] = "NEON";
+#else
+static const char vectors[] = "no fused multiply-add";
+#endif
+
+const char *backend_build(void) {
+    static char text[64];
+#ifdef _OPENMP
+    const char *threads = "OpenMP";
+#else
+    const char *threads = "one thread";
+#endif
+    snprintf(text, sizeof text, "CPU, %s, float%d, %s", vectors, (int)(8 * sizeof(real)), threads);
+    return text;
+}
+
 const char *backend_name(void) {
     static char name[96];
-#if defined(__AVX512F__)
-    const char *vectors = "AVX-512";
-#elif defined(__AVX2__)
-    const char *vectors = "AVX2";
-#elif defined(__ARM_NEON)
-    const char *vectors = "NEON";
-#else
-    const char *vectors = "no wide vectors";
-#endif
     int threads = omp_get_max_threads();
     snprintf(name, sizeof name, "CPU, %d thread%s (%s), float%d, %s", threads, threads == 1 ? "" : "s",
              threads_from, (int)(8 * sizeof(real)), vectors);

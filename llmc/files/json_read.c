@@ -51,7 +51,7 @@ static bool fail(Parser *p, const char *where, const char *what) {
     const char *line_start = p->original, *place = p->original + (where - p->start);
     for (const char *c = p->original; c < place; c++)
         if (*c == '\n') line++, line_start = c + 1;
-    snprintf(p->problem, JSON_PROBLEM, "line %d, column %td: %s", line, place - line_start + 1,
+    snprintf(p->problem, JSON_PROBLEM, "line %d, column %td: %.150s", line, place - line_start + 1,
              what);
     return false;
 }

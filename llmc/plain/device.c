@@ -20,6 +20,8 @@ void backend_open(int local_rank, int local_size, int threads) {
 #endif
 }
 
+const char *backend_build(void) { return "CPU in plain loops"; }
+
 const char *backend_name(void) {
     static char name[96];
     int threads = omp_get_max_threads();

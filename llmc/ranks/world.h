@@ -27,6 +27,9 @@ void world_close(void);
 int world_size(void);
 int world_rank(void);
 
+/* The MPI library of this build, such as "Open MPI 4.1.4"; "none". */
+const char *world_library(void);
+
 /* This rank's share of the cores that its machine gives to the ranks there, at least 1. A launcher
  * may bind each rank to cores of its own, or all to the same ones, or not at all. */
 int world_cores(void);

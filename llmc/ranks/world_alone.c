@@ -9,6 +9,8 @@ bool world_join(World *world, int *argc, char ***argv) {
     return false;
 }
 
+const char *world_library(void) { return "none"; }
+
 void world_close(void) {}
 void world_local_or(void *bytes, int count) { (void)bytes, (void)count; }
 

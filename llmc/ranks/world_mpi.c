@@ -111,6 +111,16 @@ bool world_join(World *world, int *argc, char ***argv) {
     return true;
 }
 
+const char *world_library(void) {
+    static char name[64];
+#ifdef OMPI_MAJOR_VERSION
+    snprintf(name, sizeof name, "Open MPI %d.%d.%d", OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
+#else
+    snprintf(name, sizeof name, "of the standard %d.%d", MPI_VERSION, MPI_SUBVERSION);
+#endif
+    return name;
+}
+
 void world_close(void) {
     if (!joined) return;
     joined = false;

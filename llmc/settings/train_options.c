@@ -139,6 +139,7 @@ static const char usage[] =
     "       mpirun -np R train_gpt2 [--OPTION VALUE]...\n"
     "       train_gpt2 plan [--OPTION VALUE]...\n"
     "       train_gpt2 sample|eval|verify|convert ... (each has a --help of its own)\n"
+    "       train_gpt2 --version\n"
     "\n"
     "Trains a GPT-2. Without options: a tiny one, on the program's own source, in about a minute. "
     "On R\n"

@@ -3,6 +3,7 @@
  * and events are in runtime.cpp. What it leaves out fails to compile, which is the point. */
 #ifndef EMULATOR_CUDA_RUNTIME_H
 #define EMULATOR_CUDA_RUNTIME_H
+#define CUDART_VERSION 13000 // as cudaDriverGetVersion says
 
 #include "emulator.h"
 
