@@ -8,6 +8,7 @@
 #include "../llmc/optimizer/adamw.h"
 #include "../llmc/weights/llmc_bin.h"
 #include "../llmc/weights/safetensors.h"
+#include "../llmc/weights/transpose_columns.h"
 #include "../llmc/weights/weights.h"
 #include "files.h"
 
@@ -150,6 +151,23 @@ TEST(damage_beyond_a_piece, "one bit beyond the first 64 MB of a file is seen") 
     if (pwrite(descriptor, &byte, 1, at) != 1) abort();
     CHECK(checkpoint_verify(path, problem), "flipped back: %s", problem);
     close(descriptor);
+}
+
+TEST(transposed, "columns of matrices of 1 to 40 rows and columns, from any to any") {
+    float matrix[40 * 40], out[40 * 40 + 1];
+    for (int i = 0; i < 40 * 40; i++) matrix[i] = (float)i;
+    for (size_t rows = 1; rows <= 40; rows++)
+        for (size_t columns = 1; columns <= 40; columns += 3)
+            for (size_t first = 0; first < columns; first += 5) {
+                size_t count = columns - first, wrong = 0;
+                for (size_t i = 0; i <= rows * count; i++) out[i] = -1;
+                transpose_columns(out, matrix, rows, columns, first, count);
+                for (size_t c = 0; c < count; c++)
+                    for (size_t r = 0; r < rows; r++)
+                        wrong += out[c * rows + r] != matrix[r * columns + first + c];
+                CHECK(wrong == 0 && out[rows * count] == -1, "%zux%zu from %zu", rows, columns,
+                      first);
+            }
 }
 
 // ---------------------------------------------------------------------------------------------

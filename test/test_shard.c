@@ -119,6 +119,7 @@ TEST(npy_lies, "a .npy array of another type, shape, order, version or size says
                   npy_lie(NPY("'<u2'", "False", "(10,)"), 22));
     CHECK_REFUSED("a key is \"'shape': (10,)", npy_lie("{'shape': (10,), 'shape': (10,)}", 20));
     CHECK_REFUSED("its end is \"\"", npy_lie("{'shape': (10,), 'descr': '<u2'}", 20));
+    CHECK_REFUSED("its end is \"10\"", npy_lie(NPY("'<u2'", "False", "(10,)") " 10", 20));
     CHECK_REFUSED("its start is \"10\"", npy_lie("10", 20));
     CHECK_REFUSED("a key is \"\"", npy_lie("{'descr': '<u2',", 20));
     CHECK_REFUSED(".npy version is 4, but 1, 2 or 3", write_npy("lie.npy", 4, "<u2", ten, 10));

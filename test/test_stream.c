@@ -36,6 +36,21 @@ TEST(reads, "any range of a stream of several files, empty ones among them, is t
     stream_close(inner);
 }
 
+TEST(largest, "the largest token of a stream may be in any of its files") {
+    int32_t large[3] = {1, 999, 2}, small[3] = {1, 7, 2};
+    for (int at = 0; at < 3; at++) {
+        const char *paths[3];
+        for (int i = 0; i < 3; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "largest_%d_%d.bin", at, i);
+            paths[i] = write_llmc(name, i == at ? large : small, 3);
+        }
+        Stream *stream = stream_open(paths, 3, STREAM_ALL);
+        CHECK(stream_largest(stream) == 999, "in file %d it is %d", at, (int)stream_largest(stream));
+        stream_close(stream);
+    }
+}
+
 TEST(identity, "a stream's identity depends on its files' kind and every token and on the range, "
                "not on names") {
     int32_t tokens[100];
@@ -57,6 +72,9 @@ TEST(identity, "a stream's identity depends on its files' kind and every token a
     for (int i = 2; i < 8; i++)
         for (int k = 1; k < i; k++)
             CHECK(stream_identity(streams[i]) != stream_identity(streams[k]), "%d %d", i, k);
+    Stream *first = stream_slice(streams[0], 0, 50), *second = stream_slice(streams[0], 50, 50);
+    CHECK(stream_identity(first) != stream_identity(second), "slices of one length");
+    stream_close(first), stream_close(second);
     for (int i = 0; i < 8; i++) stream_close(streams[i]);
 }
 
