@@ -109,10 +109,14 @@ TEST(hints_lead,
     static const char *const names[] = {"layers", "batch", "lr",    "data",
                                         "out",    "steps", "model", "val"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *hint = foreign_hint(&train_options, names[i], NULL);
+        const char *hint = foreign_hint(&train_options, 1, (char *[]){(char *)names[i]});
         CHECK(hint && strstr(hint, names[i]), "%s", names[i]); // itself
     }
-    CHECK(!foreign_hint(&train_options, "xyzzy", NULL));
+    CHECK(!foreign_hint(&train_options, 1, (char *[]){"--xyzzy"}));
+    REFUSED("did you mean --layers=4? And --max_iters is --steps=2000, --block_size is "
+            "--seq-len=64 (--help",
+            "--lr", "1", "--n_layer=4", "--dropout=0", "--max_iters=2000", "--steps", "7",
+            "--block_size=64");
 }
 
 int main(int argc, char **argv) { return test_main(argc, argv); }

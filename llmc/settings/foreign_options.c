@@ -330,26 +330,73 @@ static const Option *find_option(const OptionTable *table, const char *name) {
     return NULL;
 }
 
-const char foreign_python_hint[] = "settings are not read from Python files; give them as options (n_layer is "
-                                   "--layers, max_iters is --steps; --help lists all)";
+const char foreign_python_hint[] =
+    "settings are not read from Python files; give them as options (n_layer is "
+    "--layers, max_iters is --steps; --help lists all)";
 
 bool foreign_is_python(const char *word) {
     size_t length = strlen(word);
     return length > 3 && strcmp(word + length - 3, ".py") == 0;
 }
 
-const char *foreign_hint(const OptionTable *table, const char *name, const char *value) {
-    static char text[160];
+/* What the option `name` is in the table; NULL, with its *remedy or NULL, where it is nothing. */
+static const Option *counterpart(const OptionTable *table, const char *name, const char **remedy) {
     const Option *option = find_option(table, name);
-    for (size_t i = 0; !option && i < sizeof long_options / sizeof long_options[0]; i++) {
+    *remedy = NULL;
+    for (size_t i = 0; !option && !*remedy && i < sizeof long_options / sizeof long_options[0];
+         i++) {
         const LongOption *row = &long_options[i];
         if (!same_name(name, row->name)) continue;
-        if (!row->here) return row->remedy;
-        option = find_option(table, row->here);
+        *remedy = row->remedy;
+        if (row->here) option = find_option(table, row->here);
     }
-    if (!option) return NULL;
+    return option;
+}
+
+enum { NAME = 64 }; // no option's name is as long
+
+/* The name in --name=value, and what stands after =, or NULL. */
+static const char *split_word(const char *word, char name[NAME]) {
+    snprintf(name, NAME, "%s", word + strspn(word, "-"));
+    name[strcspn(name, "=")] = '\0';
+    const char *equals = strchr(word, '=');
+    return equals ? equals + 1 : NULL;
+}
+
+/* Appends "--name=value" as it is here. */
+static void append_option(char *text, size_t size, const Option *option, const char *value) {
+    size_t at = strlen(text);
     bool valued = value && option->metavar; // a switch takes none
-    snprintf(text, sizeof text, "did you mean --%s%s%.60s?", option->name, valued ? "=" : "",
+    snprintf(text + at, size - at, "--%s%s%.60s", option->name, valued ? "=" : "",
              valued ? value : "");
+}
+
+/* Whether a word is written like an option of this table, but is none. */
+static bool is_foreign(const OptionTable *table, const char *word, const char *name) {
+    if (strncmp(word, "--", 2) != 0) return false;
+    const Option *same = find_option(table, name);
+    return !same || strcmp(same->name, name) != 0;
+}
+
+const char *foreign_hint(const OptionTable *table, int count, char **words) {
+    static char text[900];
+    char name[NAME];
+    const char *value = split_word(words[0], name), *remedy;
+    const Option *option = counterpart(table, name, &remedy);
+    if (!option && !remedy) return NULL;
+    snprintf(text, sizeof text, "%s", option ? "did you mean " : remedy);
+    if (option) append_option(text, sizeof text, option, value);
+    const char *join = option ? "? And " : ". And "; // what comes before the first of the others
+    bool alone = true;
+    for (int i = 1; i < count && strlen(text) < sizeof text - 3 * NAME; i++) {
+        value = split_word(words[i], name);
+        if (!is_foreign(table, words[i], name) || !(option = counterpart(table, name, &remedy)))
+            continue;
+        size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, "%s--%s is ", join, name);
+        append_option(text, sizeof text, option, value);
+        join = ", ", alone = false;
+    }
+    if (alone && !remedy) strcat(text, "?"); // there is room: text is far longer than one option
     return text;
 }

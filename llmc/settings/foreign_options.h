@@ -26,8 +26,8 @@ void foreign_say(void);
 bool foreign_is_python(const char *word);
 extern const char foreign_python_hint[];
 
-/* What another program's option `name` is in this table, as a phrase for a message; NULL: unknown. value: what
- * stands after =, or NULL. */
-const char *foreign_hint(const OptionTable *table, const char *name, const char *value);
+/* What another program's option, the first of `count` words, is in this table, as a phrase for a message; and what
+ * those after it are, so that one message is enough for a whole command line. NULL: it is unknown. */
+const char *foreign_hint(const OptionTable *table, int count, char **words);
 
 #endif

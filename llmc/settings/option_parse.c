@@ -161,11 +161,11 @@ static const Option *nearest(const OptionTable *table, const char *name) {
 }
 
 /* Ends the program: there is no such option. A name of a similar program, or the nearest one here, is the hint. */
-static _Noreturn void refuse_name(const OptionTable *table, const char *word) {
+static _Noreturn void refuse_name(const OptionTable *table, int count, char **words) {
+    const char *word = words[0], *hint = foreign_hint(table, count, words);
     char name[64]; // no option's name is as long
     snprintf(name, sizeof name, "%s", word + strspn(word, "-"));
     name[strcspn(name, "=")] = '\0';
-    const char *equals = strchr(word, '='), *hint = foreign_hint(table, name, equals ? equals + 1 : NULL);
     if (hint) fatal(EXIT_USAGE, "unknown option %.80s; %s (--help lists all options)", word, hint);
     const Option *option = nearest(table, name);
     if (!option && strncmp(name, "no-", 3) == 0) option = nearest(table, name + 3);
@@ -199,9 +199,11 @@ static _Noreturn void refuse_word(const OptionTable *table, const char *text, co
 }
 
 /* Divides --name=value, --name and --no-name. */
-static Word parse_word(const OptionTable *table, const char *text, const char *before) {
+/* The first of `count` words; before: the one before it, or NULL. */
+static Word parse_word(const OptionTable *table, int count, char **words, const char *before) {
+    const char *text = words[0];
     if (text[0] != '-' || !text[1] || strcmp(text, "--") == 0) refuse_word(table, text, before);
-    if (text[1] != '-') refuse_name(table, text);
+    if (text[1] != '-') refuse_name(table, count, words);
     const char *name = text + 2;
     size_t length = strcspn(name, "=");
     Word word = {.option = find(table, name, length),
@@ -211,7 +213,7 @@ static Word parse_word(const OptionTable *table, const char *text, const char *b
         word.negated = true;
         if (word.option && word.option->type != OPTION_SWITCH) word.option = NULL;
     }
-    if (!word.option) refuse_name(table, text);
+    if (!word.option) refuse_name(table, count, words);
     if (word.option->type == OPTION_SWITCH && word.value)
         fatal(EXIT_USAGE, "%.80s: a switch takes no value; write --%s or --no-%s", text,
               word.option->name, word.option->name);
@@ -221,7 +223,7 @@ static Word parse_word(const OptionTable *table, const char *text, const char *b
 /* Reads one option at argv[*i] and its value, and moves *i to the last word used. */
 static void parse_option(OptionValues *values, int argc, char **argv, int *i) {
     char kind[OPTION_TEXT_CHARS];
-    Word word = parse_word(values->table, argv[*i], *i > 1 ? argv[*i - 1] : NULL);
+    Word word = parse_word(values->table, argc - *i, argv + *i, *i > 1 ? argv[*i - 1] : NULL);
     const Option *option = word.option;
     if (option->type == OPTION_SWITCH) {
         word.value = word.negated ? "false" : "true";
