@@ -53,7 +53,8 @@ pair() {
     a=$?
     echo "$(cat "$dir/first" "$dir/second" | grep -c '^trained 120 updates') trained, exit $a and $b"
 }
-# exactly_one PAIRS WANTED OPTIONS...: whether of each pair one trained, to the undisturbed end.
+# exactly_one PAIRS WANTED OPTIONS...: whether of each pair one trained, to the undisturbed end. (On a slow machine
+# the first may take longer than the second waits: then that one ends with 1.)
 exactly_one() {
     n=$1 wanted=$2 turn=0
     shift 2
@@ -68,8 +69,8 @@ exactly_one() {
     done
 }
 half=$((pairs / 2))
-check "of two starts with --resume auto one trains, the other finds it finished ($half pairs)" exactly_one $half "0 and 0" --resume auto
-check "of two starts without, one trains, the other is refused ($half pairs)" exactly_one $half "(0 and 2|2 and 0)"
+check "of two starts with --resume auto one trains, the other finds it finished ($half pairs)" exactly_one $half "(0 and [01]|1 and 0)" --resume auto
+check "of two starts without, one trains, the other is refused ($half pairs)" exactly_one $half "(0 and [12]|[12] and 0)"
 
 # A run that goes on while others come. (It is stopped in the end.)
 # shellcheck disable=SC2086 # lists
