@@ -135,7 +135,7 @@ static void encode_text(Encoder *e, const unsigned char *text, size_t bytes, Tok
 }
 
 /* The tokenizer of bytes: each byte is its own id. */
-static void encode_bytes(const unsigned char *text, size_t bytes, TokenList *out) {
+static void add_bytes(const unsigned char *text, size_t bytes, TokenList *out) {
     token_list_reserve(out, bytes);
     for (size_t i = 0; i < bytes; i++) out->ids[out->count++] = text[i];
 }
@@ -171,7 +171,7 @@ static const unsigned char *find_special(const unsigned char *text, size_t bytes
 void encoder_add(Encoder *e, const void *text, size_t bytes, TokenList *out) {
     const unsigned char *at = text, *end = at + bytes;
     if (e->tokenizer->is_bytes) {
-        encode_bytes(at, bytes, out);
+        add_bytes(at, bytes, out);
         return;
     }
     for (const unsigned char *special; e->special && (special = find_special(at, (size_t)(end - at)));) {

@@ -72,7 +72,7 @@ Tokenizer *tokenizer_open(const char *name) {
     else if (strcmp(name, "gpt2") == 0)
         make_gpt2(t);
     else
-        vocabulary_read(t, name);
+        tokenizer_read(t, name);
     if (t->merges) {
         split_open();
         t->bpe = bpe_new(t->byte_ids, t->merges, t->merge_count);

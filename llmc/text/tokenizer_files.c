@@ -1,5 +1,5 @@
 /* tokenizer_files.c: writes the files that make a checkpoint's tokenizer, for Hugging Face's library and for
- * vocabulary.c: vocab.json and merges.txt of GPT2Tokenizer, or for bytes a tokenizer.json, BPE without merges. */
+ * tokenizer_read.c: vocab.json and merges.txt of GPT2Tokenizer, or for bytes a tokenizer.json, BPE without merges. */
 #include "tokenizer_parts.h"
 
 #include "../base/memory.h"

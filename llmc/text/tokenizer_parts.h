@@ -1,5 +1,5 @@
 /* tokenizer_parts.h: what a tokenizer is made of, for the files of this folder: encoder.c encodes, alphabet.c writes
- * bytes as printable text, vocabulary.c and tokenizer_json.c read tokenizers, tokenizer_files.c writes them, and
+ * bytes as printable text, tokenizer_read.c and tokenizer_json.c read tokenizers, tokenizer_files.c writes them, and
  * gpt2_merges.c has the one that is built in. */
 #ifndef LLMC_TOKENIZER_PARTS_H
 #define LLMC_TOKENIZER_PARTS_H
@@ -41,6 +41,6 @@ enum { GPT2_MERGES = 50000 };
 extern const unsigned char gpt2_merges[];
 
 /* Reads a tokenizer's files at `path` (as tokenizer_open has it) into an empty tokenizer: all but the bpe. */
-void vocabulary_read(Tokenizer *tokenizer, const char *path);
+void tokenizer_read(Tokenizer *tokenizer, const char *path);
 
 #endif

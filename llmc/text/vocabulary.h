@@ -1,5 +1,5 @@
 /* vocabulary.h: a tokenizer as its files spell it: tokens and merges as text in GPT-2's alphabet of bytes. The
- * readers of the file formats (vocabulary.c, tokenizer_json.c) add what they find; vocabulary_finish checks it and
+ * readers of the file formats (tokenizer_read.c, tokenizer_json.c) add what they find; vocabulary_finish checks it and
  * makes the tokenizer. */
 #ifndef LLMC_VOCABULARY_H
 #define LLMC_VOCABULARY_H
