@@ -37,6 +37,10 @@ refuses 2 "name it with --tokenizer" "text for a model whose tokenizer nobody kn
 refuses 3 "name it with --tokenizer" "... and such examples" "$program" eval --model test/fixtures/hf_tiny --hellaswag $hella/examples.jsonl
 refuses 2 "give one of them" "two things to evaluate" "$program" eval --model $hella/model --text hello --ids 1
 refuses 2 "has 50257 tokens, but the model's vocabulary is 320" "a tokenizer of more tokens" "$program" eval --model $hella/model --text hello --tokenizer gpt2
+refuses 2 "are of a file; name it with --hellaswag" "a bound without a file" "$program" --hellaswag-examples 3
+refuses 2 "are of a file; name it with --hellaswag" "... likewise" "$program" eval --model $hella/model --hellaswag-examples 3
+refuses 2 "--val-every 0 makes none" "a score at validations that there are not" "$program" --model $hella/model --hellaswag $hella/examples.bin \
+    --total-batch 192 --val-every 0
 
 # ---- the loss of a text, also in units that do not depend on tokens
 check "a text" out eval --model $hella/model --text "two  words, and four more"

@@ -77,6 +77,11 @@ static void complete_settings(Trainer *t, const char *start) {
 /* The examples of --hellaswag. */
 static void open_examples(Trainer *t, const Config *config) {
     const Settings *s = &t->settings;
+    if (s->hellaswag && s->val_every == 0 && settings_given(s, "hellaswag"))
+        fatal(EXIT_USAGE, "--hellaswag %s is scored at validations, and --val-every 0 makes none", s->hellaswag);
+    if (!s->hellaswag && s->hellaswag_examples > 0)
+        fatal(EXIT_USAGE, "--hellaswag-examples %lld are of a file; name it with --hellaswag",
+              (long long)s->hellaswag_examples);
     if (!s->hellaswag || s->val_every == 0) return;
     const ExamplesFor model = {t->tokenizer, config->vocab, config->seq_len};
     t->examples = examples_open(s->hellaswag, &model, s->hellaswag_examples);
