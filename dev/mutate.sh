@@ -63,7 +63,7 @@ tests_of() { # FILE
     llmc/settings/*) echo test/cli_settings.sh test/cli_train.sh ;;
     llmc/text/*) echo test/cli_text.sh ;;
     llmc/data/* | llmc/files/*) echo test/cli_train.sh test/cli_commands.sh ;;
-    llmc/ranks/*) echo test/cli_ranks.sh ;;
+    llmc/ranks/*) echo test/cli_ranks.sh test/cli_terminal.sh ;;
     esac
 }
 

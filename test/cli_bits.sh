@@ -16,7 +16,8 @@ sums() { # DIRECTORY: of the weights and the moments in its checkpoint
 train() { # DIRECTORY PROGRAM... OPTION...
     run=$1
     shift
-    "$@" --data "$text" --out "$dir/$run" --threads 2 --log-every 0 >"$dir/said" 2>&1 </dev/null
+    "$@" --data "$text" --out "$dir/$run" --threads 2 --log-every 0 >"$dir/said" 2>&1 </dev/null &&
+        grep -q 'trained . updates' "$dir/said"
 }
 # Sizes that are no multiple of any vector; a short last sequence; every kind of record.
 odd="--layers 2 --heads 3 --channels 51 --seq-len 37 --batch 3 --total-batch 370 --steps 5 --warmup 2
