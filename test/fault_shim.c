@@ -1,8 +1,9 @@
 /* fault_shim.c: calls of the C library that fail when a test wants them to, in a program that is not changed:
  * LD_PRELOAD=build/fault_shim.so, and the environment says what happens.
  *
- *   FAULT_CALL=write    which function: open, opendir, read, pread, write, fsync, close, rename, mmap, calloc,
- *                       mkdir, ftruncate, unlink, sendto
+ *   FAULT_CALL=write    which functions: open (and openat), opendir, readdir, read, pread, write (pwrite), fsync,
+ *                       close, rename (link), mmap, calloc (realloc), mkdir, ftruncate, unlink (unlinkat),
+ *                       stat (fstat, lstat, access), sendto
  *   FAULT_AT=7          its 7th call fails (with FAULT_ON=1 all from there on); 0: none
  *   FAULT_KIND=EIO      how: EIO, ENOSPC, ENOMEM, EMFILE, EACCES, EINTR; short: half of what was asked for;
  *                       drop: says it did, and did not; hang: never returns; kill: the process is killed before
@@ -28,9 +29,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { OPEN, OPENDIR, READ, PREAD, WRITE, FSYNC, CLOSE, RENAME, MMAP, CALLOC, MKDIR, FTRUNCATE, UNLINK, SENDTO, CALLS };
-static const char *const call_names[CALLS] = {"open", "opendir", "read", "pread", "write", "fsync", "close", "rename",
-                                              "mmap", "calloc", "mkdir", "ftruncate", "unlink", "sendto"};
+enum {
+    OPEN,
+    OPENDIR,
+    READ,
+    PREAD,
+    WRITE,
+    FSYNC,
+    CLOSE,
+    RENAME,
+    MMAP,
+    CALLOC,
+    MKDIR,
+    FTRUNCATE,
+    UNLINK,
+    SENDTO,
+    READDIR,
+    STAT,
+    CALLS
+};
+static const char *const call_names[CALLS] = {"open",   "opendir", "read",    "pread",  "write", "fsync",
+                                              "close",  "rename",  "mmap",    "calloc", "mkdir", "ftruncate",
+                                              "unlink", "sendto",  "readdir", "stat"};
 
 static const struct {
     const char *name;
@@ -96,7 +116,7 @@ static bool strikes(int call) {
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 /* The call's own result, unless it fails with -1. */
-#define FAIL(call, counted)                                                                                          \
+#define FAIL(call, counted)                                                                                        \
     if ((counted) && strikes(call) && !halves) return -1
 
 int open(const char *path, int flags, ...) {
@@ -105,7 +125,7 @@ int open(const char *path, int flags, ...) {
     mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
     va_end(args);
     FAIL(OPEN, path_counts(path));
-    return openat(AT_FDCWD, path, flags, mode);
+    return REAL(openat)(AT_FDCWD, path, flags, mode);
 }
 DIR *opendir(const char *path) {
     if (path_counts(path) && strikes(OPENDIR)) return NULL;
@@ -168,7 +188,63 @@ int unlink(const char *path) {
     FAIL(UNLINK, path_counts(path));
     return REAL(unlink)(path);
 }
-ssize_t sendto(int descriptor, const void *data, size_t bytes, int flags, const struct sockaddr *to, socklen_t size) {
+ssize_t sendto(int descriptor, const void *data, size_t bytes, int flags, const struct sockaddr *to,
+               socklen_t size) {
     if (strikes(SENDTO)) return drops ? (ssize_t)bytes : -1;
     return REAL(sendto)(descriptor, data, bytes, flags, to, size);
+}
+
+// ---- the same under other names
+
+/* Whether a path counts that begins at an open directory. */
+static bool place_counts(int directory, const char *path) {
+    return path[0] == '/' || directory == AT_FDCWD ? path_counts(path) : descriptor_counts(directory);
+}
+int openat(int directory, const char *path, int flags, ...) {
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    FAIL(OPEN, place_counts(directory, path));
+    return REAL(openat)(directory, path, flags, mode);
+}
+ssize_t pwrite(int descriptor, const void *data, size_t bytes, off_t first) {
+    if (descriptor_counts(descriptor) && strikes(WRITE)) {
+        if (!halves) return -1;
+        bytes = half(bytes);
+    }
+    return REAL(pwrite)(descriptor, data, bytes, first);
+}
+int link(const char *from, const char *to) {
+    FAIL(RENAME, path_counts(to));
+    return REAL(link)(from, to);
+}
+int unlinkat(int directory, const char *path, int flags) {
+    FAIL(UNLINK, place_counts(directory, path));
+    return REAL(unlinkat)(directory, path, flags);
+}
+struct dirent *readdir(DIR *directory) {
+    if (descriptor_counts(dirfd(directory)) && strikes(READDIR)) return NULL;
+    return REAL(readdir)(directory);
+}
+int fstat(int descriptor, struct stat *status) {
+    FAIL(STAT, descriptor_counts(descriptor));
+    return REAL(fstat)(descriptor, status);
+}
+int stat(const char *path, struct stat *status) {
+    FAIL(STAT, path_counts(path));
+    return REAL(stat)(path, status);
+}
+int lstat(const char *path, struct stat *status) {
+    FAIL(STAT, path_counts(path));
+    return REAL(lstat)(path, status);
+}
+int access(const char *path, int mode) {
+    FAIL(STAT, path_counts(path));
+    return REAL(access)(path, mode);
+}
+void *__libc_realloc(void *block, size_t bytes);
+void *realloc(void *block, size_t bytes) {
+    if (!under && strikes(CALLOC)) return NULL;
+    return __libc_realloc(block, bytes);
 }
