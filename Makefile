@@ -114,7 +114,7 @@ fuzz: ## feed wrong files to every reader, FUZZ_SECONDS (60) each; needs clang
 	$(Q)MAKE=$(MAKE) sh test/fuzz/run.sh
 
 soak: train_gpt2 $(BUILD)/train_gpt2_alone $(BUILD)/fault_shim.so $(BUILD)/strangers ## kill runs 1,000 times, restart them, start two at once, let calls fail (an hour)
-	$(Q)for script in cli_resume cli_restart cli_watchdog; do BUILD=$(BUILD) SOAK=1 sh test/$$script.sh || exit 1; done
+	$(Q)for script in cli_resume cli_restart cli_watchdog cli_faults; do BUILD=$(BUILD) SOAK=1 sh test/$$script.sh || exit 1; done
 
 lint: ## includes point one way; no CUDA in shared code; no assert, no fast-math; short files and lines
 	$(Q)sh dev/lint.sh

@@ -17,6 +17,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -24,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -114,6 +116,13 @@ static bool strikes(int call) {
     return true;
 }
 
+/* Whether a caller is in the program itself, not in a library that it uses. */
+static bool is_program(const void *caller) {
+    Dl_info info;
+    return dladdr(caller, &info) && (char *)info.dli_fbase + sizeof(ElfW(Ehdr)) == (char *)getauxval(AT_PHDR);
+}
+#define OURS (ready && (at || count_file) && is_program(__builtin_return_address(0)))
+
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 /* The call's own result, unless it fails with -1. */
 #define FAIL(call, counted)                                                                                        \
@@ -173,7 +182,7 @@ void *mmap(void *where, size_t bytes, int protection, int flags, int descriptor,
 }
 void *__libc_calloc(size_t count, size_t size); // glibc's own: dlsym itself needs calloc
 void *calloc(size_t count, size_t size) {
-    if (!under && strikes(CALLOC)) return NULL;
+    if (!under && OURS && strikes(CALLOC)) return NULL;
     return __libc_calloc(count, size);
 }
 int mkdir(const char *path, mode_t mode) {
@@ -245,6 +254,6 @@ int access(const char *path, int mode) {
 }
 void *__libc_realloc(void *block, size_t bytes);
 void *realloc(void *block, size_t bytes) {
-    if (!under && strikes(CALLOC)) return NULL;
+    if (!under && OURS && strikes(CALLOC)) return NULL;
     return __libc_realloc(block, bytes);
 }
