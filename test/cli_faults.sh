@@ -4,11 +4,6 @@
 # Whatever happens, the program ends with 0, 1 or 3 and one line that says why; and when it is started again, the
 # end is that of a run that nothing disturbed, byte for byte. Every FAULTS_STRIDE-th (61st) is tried; SOAK=1: all.
 . test/cli.sh
-if ! [ -e "$build/fault_shim.so" ] || nm "$program" | grep -q __asan_init; then
-    skip "calls that fail: they cannot be made to here"
-    finish cli_faults
-    exit
-fi
 head -c 4000 README.md >"$dir/text"
 place=$dir/place # all that a program does happens here
 base="--layers 1 --heads 2 --channels 16 --seq-len 16 --batch 2 --total-batch 64 --threads 1 --log-every 0
@@ -83,6 +78,11 @@ fresh
 check "... and its first half, as a crash would leave it" "$program" $base --keep 0
 rm -r "$place/run/step_00000004" "$place/run/step_00000005" && cp -R "$place/run" "$dir/half"
 
+if ! [ -e "$build/fault_shim.so" ] || nm "$program" | grep -q __asan_init; then
+    skip "calls that fail: they cannot be made to here"
+    finish cli_faults
+    exit
+fi
 tried=0 wrong=0
 trouble() { # WHAT
     wrong=$((wrong + 1))
