@@ -40,6 +40,7 @@ tests_of() { # FILE
     *.cu | *.cuh) echo build/backend_bf16 ;;
     llmc/eval/score.c) echo build/real_score_double ;;
     llmc/data/paths.c) echo build/test_stream ;;
+    llmc/text/* | llmc/files/byte_stream.c | llmc/data/shard_writer.c) echo build/test_tokenizer build/test_documents ;;
     llmc/data/raw_tokens.c | llmc/data/shard.c | llmc/data/meta_pickle.c | llmc/files/file_kind.c)
         including "$1"
         echo build/test_file_kinds ;;
@@ -61,7 +62,7 @@ tests_of() { # FILE
         echo test/cli_train.sh test/cli_resume.sh test/cli_settings.sh ;;
     llmc/commands/* | llmc/weights/* | llmc/eval/* | llmc/base/*) echo test/cli_commands.sh test/cli_train.sh ;;
     llmc/settings/*) echo test/cli_settings.sh test/cli_train.sh ;;
-    llmc/text/*) echo test/cli_text.sh ;;
+    llmc/text/* | llmc/data/tokenize.c | llmc/data/shard_writer.c) echo test/cli_text.sh test/cli_tokenize.sh ;;
     llmc/data/* | llmc/files/*) echo test/cli_train.sh test/cli_commands.sh ;;
     llmc/ranks/*) echo test/cli_ranks.sh test/cli_terminal.sh ;;
     esac
