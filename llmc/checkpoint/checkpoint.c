@@ -25,7 +25,7 @@ static const char state_file[] = "trainer_state.json", optimizer_file[] = "optim
 // ---------------------------------------------------------------------------------------------
 // Saving
 
-/* Ends the program when one of the rows is NaN or infinite. Promise 9: no such number reaches a checkpoint, and
+/* Ends the program when one of the rows is NaN or infinite. Promise 17: no such number reaches a checkpoint, and
  * none comes from one. what: "" or "a moment of ". */
 static void check_finite(int code, const char *what, const Tensor *tensor, size_t row, size_t rows,
                          const float *values) {
@@ -259,7 +259,7 @@ bool checkpoint_verify(const char *path, char *problem) {
     return true;
 }
 
-// Promise 8: what is loaded is what was verified.
+// Promise 3: what is loaded is what was verified.
 void checkpoint_check_unchanged(const char *path) {
     if (verified.path && strcmp(verified.path, path) == 0 && stamp_of(path) != verified.stamp)
         fatal(EXIT_INPUT, "%s: was changed or removed while it was being loaded; try again", path);

@@ -54,7 +54,7 @@ static const char *next_entry(DIR *directory, const char *path) {
     return entry ? entry->d_name : NULL;
 }
 
-/* The steps of the entries step_NNNNNNNN, the newest first; free() releases them. Promise 2: only a missing
+/* The steps of the entries step_NNNNNNNN, the newest first; free() releases them. Promise 4: only a missing
  * directory, or a path that is none, holds no checkpoints; what cannot be listed ends the program. */
 static int64_t *list(const char *out, int *count) {
     int64_t *steps = NULL;

@@ -22,7 +22,7 @@ char **checkpoints_all(const char *out, int *count);
 /* Whether a directory is that of a run which has no checkpoint yet: its logs are there. */
 bool checkpoints_is_bare_run(const char *path);
 
-/* Where to find a model: the newest good checkpoint when `path` is the directory of a run, else itself. Promise 7:
+/* Where to find a model: the newest good checkpoint when `path` is the directory of a run, else itself. Promise 3:
  * wherever there are checksums, they were compared: a checkpoint named by its own path is verified, too, and
  * fatal (EXIT_INPUT) when it is damaged, or a run has none that is good. free() releases the path. */
 char *checkpoints_resolve(const char *path);

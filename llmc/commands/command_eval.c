@@ -79,7 +79,7 @@ static void print_exp(double x) {
     printf("%s%.9g", fits ? "" : "above ", fits ? exp(x) : DBL_MAX);
 }
 
-/* of: " of " and the data's name, or "". Promise 9: no command reports a number that is none as a result. */
+/* of: " of " and the data's name, or "". Promise 17: no command reports a number that is none as a result. */
 static void print_loss(double loss, uint64_t tokens, const char *of, const char *name) {
     if (!isfinite(loss))
         fatal(EXIT_NONFINITE,

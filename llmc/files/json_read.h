@@ -3,7 +3,7 @@
  * Refused beyond the grammar: duplicate names, nesting deeper than 64, text that is not UTF-8, lone
  * surrogates, \u0000 (strings here end with 0) and numbers too large for a double. Memory grows
  * with what was really read, never with a number that the text names, and stays in proportion to its
- * length (promise 12): a text of nothing but tiny values, more than 4096 and more than one in 6 bytes, is
+ * length (promise 15): a text of nothing but tiny values, more than 4096 and more than one in 6 bytes, is
  * refused. Writing: json_write.h. */
 #ifndef LLMC_JSON_READ_H
 #define LLMC_JSON_READ_H

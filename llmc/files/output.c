@@ -88,7 +88,7 @@ static char *parent_of(const char *name) {
     return parent;
 }
 
-/* Promise 4: what others wrote is never removed, and two that write to one name do not mix. */
+/* Promise 7: what others wrote is never removed, and two that write to one name do not mix. */
 Output *output_begin(const char *name, OutputKind kind) {
     Output *output = memory_new(1, sizeof *output, "an output");
     output->name = memory_string(name);

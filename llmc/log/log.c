@@ -48,7 +48,7 @@ static _Noreturn void fail(const LogFile *file, const char *what) {
           file->path, what, strerror(errno));
 }
 
-/* Promise 5: a log is a file of its own. What another name leads to as well, be it by a link of either kind, is
+/* Promise 7: a log is a file of its own. What another name leads to as well, be it by a link of either kind, is
  * neither written nor cut. */
 static void refuse_links(const LogFile *file, const struct stat *status) {
     if (!S_ISREG(status->st_mode))

@@ -50,8 +50,8 @@ static void make_directories(const char *path) {
     free(part);
 }
 
-// Promise 1: one run a directory. Rank 0, the only one that writes, holds the lock from before it looks at the
-// directory until it is gone.
+// Promise 6 of dev/reliability.md: one run a directory. Rank 0, the only one that writes, holds the lock from
+// before it looks at the directory until it is gone.
 Lock *run_directory_lock(const char *out, bool make) {
     if (make)
         make_directories(out);

@@ -116,7 +116,7 @@ static void keep_checkpoints(const char *out, const Settings *s, const TrainerSt
     checkpoints_keep(out, s->keep, s->keep_best ? at->best_step : 0);
 }
 
-/* The run has its last checkpoint. Promise 10: ends are written: if it was killed, or the disk was full, between that
+/* The run has its last checkpoint. Promise 5: ends are written: if it was killed, or the disk was full, between that
  * and the logs' last records, these are written now. */
 static void complete_logs(const Trainer *t) {
     const Resume *resume = &t->resume;

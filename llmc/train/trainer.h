@@ -85,7 +85,7 @@ void trainer_open_directory(Trainer *t);
 
 /* On rank 0: removes the run that is to be replaced, opens the run's files, prints the start-up table and writes
  * the settings record; or cuts the logs back to where the checkpoint was written. Comes last before training
- * (promise 11), so that a run that cannot start leaves everything as it was. */
+ * (promise 7), so that a run that cannot start leaves everything as it was. */
 void trainer_start_log(Trainer *t, const Dataset *data);
 
 /* Gives t->model, which is new, its weights: the checkpoint's with all of its state, those of --model, or

@@ -205,7 +205,7 @@ const TensorTable *weights_table(const Weights *weights) { return &weights->tabl
 
 const char *weights_format(const Weights *weights) { return weights->format; }
 
-/* Promise 9: numbers that are not finite are refused where they come in, by tensor and index (as the file counts:
+/* Promise 17: numbers that are not finite are refused where they come in, by tensor and index (as the file counts:
  * Hugging Face's matrices of a block are (in, out)). */
 static void check_finite(const Weights *weights, const Tensor *tensor, size_t row, size_t rows, const float *values) {
     size_t columns = tensor_columns(tensor), bad = first_nonfinite(values, rows * columns);
