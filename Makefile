@@ -76,7 +76,7 @@ install: train_gpt2 ## put the program, its manual page and licence below PREFIX
 	$(Q)cp train_gpt2 '$(bin)/' && cp LICENSE README.md '$(doc)/'
 	$(Q)sh dev/man_page.sh ./train_gpt2 >'$(man)/train_gpt2.1'
 
-run: train_gpt2 ## build, then train the tiny model on the built-in text and let it speak
+run: train_gpt2 ## build, then train the tiny model on the built-in text and print samples
 	$(Q)./train_gpt2
 
 setup: ## install what the tests use beside the compiler (Open MPI, gnuplot)
@@ -107,10 +107,10 @@ counted: $(programs) $(tests) $(references)
 list-tests:
 	@echo $(tests) $(references) $(filter-out test/cli_selftest.sh test/cli_run.sh test/cli_lint.sh test/cli_make.sh,$(scripts))
 
-mutate: ## show that these tests fail for each of a list of small wrongs in the code
+mutate: ## show that these tests fail for each of a list of small faults in the code
 	$(Q)sh dev/mutate.sh
 
-fuzz: ## feed wrong files to every reader, FUZZ_SECONDS (60) each; needs clang
+fuzz: ## feed damaged files to every reader, FUZZ_SECONDS (60) each; needs clang
 	$(Q)MAKE=$(MAKE) sh test/fuzz/run.sh
 
 soak: train_gpt2 $(BUILD)/train_gpt2_alone $(BUILD)/fault_shim.so $(BUILD)/strangers ## kill runs 1,000 times, restart them, start two at once, let calls fail (an hour)

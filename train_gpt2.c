@@ -322,7 +322,7 @@ static int run(Trainer *t, const Dataset *data) {
     // All ranks come here at the same step; rank 0 writes the end of the logs.
     bool done = t->at.step == t->plan.steps;
     if (t->log) {
-        if (!done) log_say(t->log, "stopped on request; to go on: --resume auto --out %s", t->out);
+        if (!done) log_say(t->log, "stopped on request; to continue: --resume auto --out %s", t->out);
         bool saved = t->saved >= 0;
         log_say(t->log, "%s are in %s; updates took %.1f s%s",
                 saved ? "log.txt, metrics.jsonl and checkpoints" : "log.txt and metrics.jsonl", t->out,
@@ -373,7 +373,7 @@ static const struct {
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-/* Ends the program: the first word is no command. */
+/* Ends the program: the first word is not a command. */
 static _Noreturn void refuse_command(const char *word) {
     const char *nearest = NULL;
     int limit = slip_distance(word);
@@ -381,11 +381,11 @@ static _Noreturn void refuse_command(const char *word) {
         int distance = edit_distance(word, commands[i].name);
         if (distance <= limit) nearest = commands[i].name, limit = distance - 1;
     }
-    if (nearest) fatal(EXIT_USAGE, "'%.80s' is no command; did you mean %s?", word, nearest);
+    if (nearest) fatal(EXIT_USAGE, "'%.80s' is not a command; did you mean %s?", word, nearest);
     if (foreign_is_python(word)) fatal(EXIT_USAGE, "'%.80s': %s", word, foreign_python_hint);
     if (access(word, F_OK) == 0)
-        fatal(EXIT_USAGE, "'%.80s' is no command; to train on it: --data %.80s (--help says more)", word, word);
-    fatal(EXIT_USAGE, "'%.80s' is no command; there are train, plan, sample, eval, tokenize, verify and convert",
+        fatal(EXIT_USAGE, "'%.80s' is not a command; to train on it: --data %.80s (see --help)", word, word);
+    fatal(EXIT_USAGE, "'%.80s' is not a command; there are train, plan, sample, eval, tokenize, verify and convert",
           word);
 }
 

@@ -6,7 +6,7 @@
 #   dev/data.sh fineweb-edu --shards 10          the first 10 shards, a billion tokens
 #   dev/data.sh gpt2 /models/gpt2      somewhere else
 #
-# A file is loaded as FILE.part; a download that broke off goes on where it stopped, within this call and
+# A file is loaded as FILE.part; a download that broke off continues where it stopped, within this call and
 # when it is called again. It gets its name when its size and, where one is recorded, its SHA-256 are right.
 # Files that are there are checked by size and kept. Needs curl.
 #
@@ -144,20 +144,20 @@ reason() { # CODE URL
 }
 
 # Loads URL into FILE.part from where that ends. Goes on after an interruption as long as each try adds
-# something, and begins from 0 once where the server cannot go on.
+# something, and begins from 0 once where the server cannot continue.
 load() { # URL FILE WANTED
     part=$2.part from=-1
     while :; do
         before=$(bytes_of "$part")
         if [ "$3" != - ] && [ "$before" -ge "$3" ]; then return; fi
-        [ "$before" -gt "$from" ] || fail 1 "$(reason "$got" "$1"); $before bytes are kept in $part: call again to go on"
+        [ "$before" -gt "$from" ] || fail 1 "$(reason "$got" "$1"); $before bytes are kept in $part: call again to continue"
         from=$before
         curl --fail --location $show --connect-timeout 20 --speed-time 60 --speed-limit 1 \
             --continue-at - --output "$part" "$1"
         got=$?
         case $got in
         0) return ;;
-        18 | 28 | 52 | 56 | 92) echo "  broke off at $(bytes_of "$part") bytes; going on" ;;
+        18 | 28 | 52 | 56 | 92) echo "  broke off at $(bytes_of "$part") bytes; continuing" ;;
         33 | 36) # no ranges there
             rm -f "$part"
             from=-1 ;;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_commands.sh: sample, eval, verify and convert, as a user meets them.
+# cli_commands.sh: sample, eval, verify and convert, as a user runs them.
 . test/cli.sh
 export OMP_WAIT_POLICY=passive # the machine may be busy
 hf=test/fixtures/hf_tiny bin=test/fixtures/llmc_tiny
@@ -32,8 +32,8 @@ refuses 1 "cannot create" "a directory that is none" "$program" convert $hf "$di
 verifies() { says "$2" "$program" verify "$1"; }
 check "verify knows a Hugging Face directory" verifies $hf "safetensors, F32): 2 layers, 4 heads, 32 channels, sequences of 24, vocabulary 97"
 check "... an llm.c model" verifies $bin/model_bf16.bin "llm.c model, version 5"
-check "... a checkpoint" verifies "$last" "a whole checkpoint after 60 updates on"
-check "... a run" verifies "$dir/run" "step_00000030: a whole checkpoint"
+check "... a checkpoint" verifies "$last" "a complete checkpoint after 60 updates on"
+check "... a run" verifies "$dir/run" "step_00000030: a complete checkpoint"
 check "... text" verifies "$dir/text" "$(($(wc -c <"$dir/text"))) bytes of text"
 refuses 3 "damaged" "... and a damaged checkpoint" sh -c "cp -r '$last' '$dir/bad' && printf x >>'$dir/bad/config.json' && '$program' verify '$dir/bad'"
 refuses 2 "needs the names" "verify of nothing" "$program" verify
@@ -76,9 +76,9 @@ check "... are printed as UTF-8" output "$dir/c" iconv -f UTF-8 -t UTF-8 "$dir/b
 check "a prompt of several bytes a character" prints '^déjà 😀' "$program" sample --model "$dir/run" --prompt 'déjà 😀'
 check "bytes as ids" text b --prompt '84 104' --ids --tokens 3
 check "... two and three more" same "$(wc -w <"$dir/b")" 5
-refuses 2 "is not UTF-8" "a prompt that is no UTF-8" "$program" sample --model "$dir/run" --prompt "$(printf 'a\377')"
-refuses 2 "'97' is no token id" "an id that is none" "$program" sample --model $hf --prompt "96 97"
-refuses 2 "'abc' is no token id" "text where tokens are no bytes" "$program" sample --model $hf --prompt "abc"
+refuses 2 "is not UTF-8" "a prompt that is not UTF-8" "$program" sample --model "$dir/run" --prompt "$(printf 'a\377')"
+refuses 2 "'97' is not a token id" "an id that is none" "$program" sample --model $hf --prompt "96 97"
+refuses 2 "'abc' is not a token id" "text where tokens are not bytes" "$program" sample --model $hf --prompt "abc"
 refuses 2 "needs --model" "sample without a model" "$program" sample
 refuses 2 "did you mean --temperature" "a misspelt option" "$program" sample --model $hf --temprature 1
 refuses 3 "no such file" "a model that is none" "$program" sample --model "$dir/nowhere"
@@ -86,8 +86,8 @@ for command in sample eval verify convert; do
     check "$command --help" prints "^Usage: train_gpt2 $command" "$program" $command --help
 done
 
-refuses 2 "'smaple' is no command; did you mean sample?" "a misspelt command" "$program" smaple --model $hf
-refuses 2 "is no command; there are" "a word that is none" "$program" shakespeare.txt
+refuses 2 "'smaple' is not a command; did you mean sample?" "a misspelt command" "$program" smaple --model $hf
+refuses 2 "is not a command; there are" "a word that is none" "$program" shakespeare.txt
 
 # ---- eval
 check "the recorded loss of one target" out eval --model $hf --ids "25 63"
@@ -107,7 +107,7 @@ if has_ranks; then
 else
     skip "no Open MPI"
 fi
-refuses 2 "is not known; name it with --tokenizer" "text for a model whose tokenizer nobody knows" "$program" eval --model $hf --data README.md
+refuses 2 "is not known; name it with --tokenizer" "text for a model whose tokenizer is not known" "$program" eval --model $hf --data README.md
 refuses 2 "at most 24" "sequences longer than the model's" "$program" eval --model $hf --data README.md --seq-len 25
 
 # ---- train from weights
@@ -117,5 +117,5 @@ check "... with their loss" near "$first" "$want" 1e-6
 check "... of shorter sequences" "$program" --model "$last" --seq-len 8 --data "$dir/text" --steps 2 --total-batch 64 --log-every 0 --out "$dir/shorter"
 refuses 2 "the weights to start from have 1" "another shape than the weights'" "$program" --model "$last" --layers 2 --data "$dir/text"
 refuses 2 "neither a shape" "a model that is neither shape nor file" "$program" --model "$dir/nowhere"
-refuses 2 "is not known; name it with --tokenizer" "text for a model whose tokenizer nobody knows" "$program" --model $hf --data "$dir/text"
+refuses 2 "is not known; name it with --tokenizer" "text for a model whose tokenizer is not known" "$program" --model $hf --data "$dir/text"
 finish cli_commands

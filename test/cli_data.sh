@@ -56,7 +56,7 @@ rm -r "$dir/shards"
 refuses 3 "does not begin like an llm.c token shard" "a page in place of a shard" get fineweb-edu "$dir/shards" --shards 3
 check "... is not kept, the shards before it are" test "$(ls "$dir/shards" | wc -l)" -eq 3
 
-# ---- a web server that breaks off, and one that cannot go on
+# ---- a web server that breaks off, and one that cannot continue
 server() { # CUT
     rm -f "$dir/port"
     "$build/http_server" "$mirror" "$dir/port" "$1" &
@@ -69,13 +69,13 @@ rm -r "$dir/shards"
 for i in 1 2 3; do shard "$mirror/fineweb-edu/edu_fineweb_train_00000$i.bin" $((20000 + i)); done
 server 16000
 check "a server that breaks off in mid-file" get fineweb-edu "$dir/shards" --shards 3
-check "... is asked for the rest" grep -q 'broke off at 32000 bytes; going on' "$dir/out"
+check "... is asked for the rest" grep -q 'broke off at 32000 bytes; continuing' "$dir/out"
 for i in 1 2 3; do
     check "... file $i is whole" cmp "$dir/shards/edu_fineweb_train_00000$i.bin" "$mirror/fineweb-edu/edu_fineweb_train_00000$i.bin"
 done
 rm "$dir/shards/edu_fineweb_train_000002.bin"
 head -c 12345 "$mirror/fineweb-edu/edu_fineweb_train_000002.bin" >"$dir/shards/edu_fineweb_train_000002.bin.part"
-check "a download that was killed goes on" get fineweb-edu "$dir/shards" --shards 3
+check "a download that was killed continues" get fineweb-edu "$dir/shards" --shards 3
 check "... where it stopped" grep -q 'broke off at 28345 bytes' "$dir/out"
 check "... and is whole" cmp "$dir/shards/edu_fineweb_train_000002.bin" "$mirror/fineweb-edu/edu_fineweb_train_000002.bin"
 rm "$dir/shards/edu_fineweb_train_000001.bin"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_files.sh: what the program does to files, and believes of them. What cannot be looked at is not taken for
+# cli_files.sh: what the program does to files, and believes of them. What cannot be examined is not taken for
 # missing; what is not the program's is neither removed, followed nor cut; closed standard streams and limits on
 # files cost no data; a damaged checkpoint, or weights that are not finite, are refused by every command; the end
 # of a run gets into its logs.
@@ -25,7 +25,7 @@ flip() { # FILE: one bit in its middle
 check "a run of 20 steps" says "trained 20 updates" start run
 [ -d "$last" ] || { finish cli_files; exit; } # all else is done with it
 
-# ---- what cannot be looked at is not missing
+# ---- what cannot be examined is not missing
 # as_user COMMAND...: as a user whom permissions concern.
 as_user() {
     if [ "$(id -u)" -eq 0 ]; then setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; else "$@"; fi

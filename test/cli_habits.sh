@@ -109,7 +109,7 @@ check "... that is not given to who gave a vocabulary" silent "--vocab 58" "$pro
 # pickle.dump({'vocab_size': 65}), protocol 4
 printf '\200\004\225\023\000\000\000\000\000\000\000}\224\214\012vocab_size\224KAs.' >chars/meta.pkl
 check "nanoGPT's meta.pkl says the vocabulary" says "vocabulary 65 (128 in memory)" "$program" plan --data chars
-check "... which is said" says "meta.pkl beside it says a vocabulary of 65" "$program" plan --data chars
+check "... which is said" says "meta.pkl beside it gives a vocabulary of 65" "$program" plan --data chars
 printf '\200\004cos\nsystem\n(S"touch ran"\ntR.' >chars/meta.pkl
 check "... and is never run" says "vocabulary 50,257" "$program" plan --data chars
 check "... indeed" test ! -e ran

@@ -184,7 +184,7 @@ check "... and leaves nothing running" gone
 for rank in 0 2; do
     lose STOP $rank
     check "a rank that hangs ends the job with exit code 1" test $trained = yes -a $lost -eq 1 -a $turns -lt 150
-    check "... one line says which" test "$(grep -c "^train_gpt2: rank [0-2]: rank $rank (process .*no sign of life" "$dir/job")" -eq 1
+    check "... one line says which" test "$(grep -c "^train_gpt2: rank [0-2]: rank $rank (process .*no heartbeat" "$dir/job")" -eq 1
     check "... and nothing is left running" gone
 done
 finish cli_ranks

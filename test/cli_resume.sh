@@ -15,7 +15,7 @@ train() {
     shift
     output "$dir/$name.out" "$program" $base --out "$dir/$name" "$@" 2>"$dir/$name.err" </dev/null
 }
-resume() { # NAME OPTIONS...: goes on with what the checkpoint says
+resume() { # NAME OPTIONS...: continues with what the checkpoint says
     name=$1
     shift
     output "$dir/$name.out" "$program" --out "$dir/$name" --resume must "$@" 2>"$dir/$name.err" </dev/null
@@ -66,7 +66,7 @@ check "... each step once" each_step_once cut 20
 check "a finished run says so and ends well" resume cut
 check "... in one line" grep -q "this run is finished, all 20 updates are done" "$dir/cut.out"
 check "it can be made longer" resume cut --steps 22
-check "... and says what that does to the schedule" said cut "the learning rate now ends its fall at step 22, not 20"
+check "... and says what that does to the schedule" said cut "the learning rate now reaches its minimum at step 22, not 20"
 check "... which --decay-steps keeps" test "$(resume cut --steps 23 --decay-steps 22 && wc -c <"$dir/cut.err")" = 0
 check "--keep 2 leaves two" train kept --steps 9 --save-every 2 --keep 2
 check "... the newest" test "$(cd "$dir/kept" && echo step_*)" = "step_00000008 step_00000009"
@@ -77,7 +77,7 @@ metrics.jsonl"
 # ---- where to resume from
 again="$program $base --steps 4"
 refuses 3 "no good checkpoint in" "must, in an empty directory" $again --out "$dir/none" --resume must
-check "auto, in an empty directory, starts anew" train fresh --steps 4 --resume auto
+check "auto, in an empty directory, starts a new run" train fresh --steps 4 --resume auto
 check "... and writes a checkpoint" test -d "$(step fresh 4)"
 refuses 2 "already holds a run" "never, where a run is" $again --out "$dir/fresh" --resume never
 refuses 2 "needs --out" "auto without --out" $again --resume auto
@@ -99,7 +99,7 @@ for change in "--seed 1" "--total-batch 32" "--lr 0.5" "--schedule linear" "--be
 done
 refuses 2 "the weights to start from have 1" "--layers" "$program" --out "$dir/cut" --resume must --steps 30 --layers 2
 refuses 2 "--data (as it is now) makes another run" "--data" "$program" --out "$dir/cut" --resume must --steps 30 --data README.md
-check "--force goes on all the same" resume cut --steps 24 --lr 0.5 --data README.md --force
+check "--force resumes all the same" resume cut --steps 24 --lr 0.5 --data README.md --force
 check "... loudly" said cut "--lr is 0.5 from here on, and was 0.001: another run (--force)"
 check "... and with shorter sequences" resume cut --steps 25 --seq-len 8 --force
 
@@ -145,7 +145,7 @@ for signal in TERM INT USR1; do
     check "... a checkpoint" test -n "$(ls -d "$dir/$signal"/step_*)"
     check "... and the way on" grep -q -- "--resume auto --out $dir/$signal" "$dir/$signal.out"
     last=$(sed -n 's/.*"event":"checkpoint","step":\([0-9]*\).*/\1/p' "$dir/$signal/metrics.jsonl")
-    check "... which is gone on with" resume $signal --steps $((last + 3))
+    check "... which is resumed" resume $signal --steps $((last + 3))
     check "... each step once" each_step_once $signal $((last + 3))
 done
 
@@ -172,7 +172,7 @@ while [ $killed -lt $kills ] && [ $turn -lt $((10 * kills)) ]; do
 done
 check "it was killed $kills times" same $killed $kills
 check "... and left every checkpoint whole" not grep damaged "$dir/killed.err"
-check "after kill -9 at $kills moments the run goes on to its end" train killed $long --resume auto
+check "after kill -9 at $kills moments the run continues to its end" train killed $long --resume auto
 check "... byte for byte" identical long killed 300
 check "... each step once" each_step_once killed 300
 check "... and nothing unfinished is left" test -z "$(find "$dir/killed" -name '*.tmp')"
@@ -226,6 +226,6 @@ kill -TERM "${rank:-$pid}"
 wait $pid
 check "SIGTERM to one of two ranks ends both with 75" test $? -eq 75
 last=$(sed -n 's/.*"event":"checkpoint","step":\([0-9]*\).*/\1/p' "$dir/one/metrics.jsonl")
-check "... at one step, which is gone on with" ranks 2 one --resume must --steps $((last + 3))
+check "... at one step, which is resumed" ranks 2 one --resume must --steps $((last + 3))
 check "... each step once" each_step_once one $((last + 3))
 finish cli_resume

@@ -46,7 +46,7 @@ check "a run whose checkpoints are all damaged is said to be one" says "broken: 
 # ---- verify, eval, sample
 "$program" verify t.txt nowhere run nowhere2 >out 2>err
 code=$?
-check "verify looks at every path" grep -F "step_00000012: a whole checkpoint" out
+check "verify looks at every path" grep -F "step_00000012: a complete checkpoint" out
 check "... names each that is wrong" test "$(grep -c 'no such file' err)" = 2
 check "... and fails" test $code -eq 3
 refuses 2 "--ids has 1 token id, which follows none and so has no loss" "eval of one token id" "$program" eval --model run --ids 65
@@ -72,7 +72,7 @@ check "the directory of a run is a model to start from" says "weights from run/s
     "$program" --model run --data t.txt --steps 1 --total-batch 64 --log-every 0 --sample-every 0 --out tuned
 
 # ---- shorter sequences keep the other position embeddings
-check "training on shorter sequences than the model has" says "16 positions have an embedding; those from 8 on stay as they are" \
+check "training on shorter sequences than the model has" says "16 positions have an embedding; those from 8 on are not trained" \
     "$program" --model run --seq-len 8 --data t.txt --steps 3 --total-batch 64 --lr 0.1 --log-every 0 --sample-every 0 --save-every 2 --out short
 check "... keeps all positions" grep -F '"n_positions": 16' short/step_00000003/config.json
 # Writes the rows of wpe as llm.c stores them: after 1024 bytes and 256 rows of 16 floats.
@@ -99,14 +99,14 @@ check "... which is not the newest, and stays beside it" same "$(cd best && echo
 check "eval takes it by that name" output evaluated "$program" eval --model best/best --data t.txt --val-fraction 0.1
 want=$(sed -n "s/.*\"event\":\"val\",\"step\":$(best best),\"loss\":\([0-9.]*\).*/\1/p" best/metrics.jsonl)
 check "... with the loss that training logged" near "$(sed -n 's/^loss \([0-9.]*\).*/\1/p' evaluated)" "$want" 1e-6
-check "so do sample and verify" says "a whole checkpoint after" "$program" verify best/best
+check "so do sample and verify" says "a complete checkpoint after" "$program" verify best/best
 check "a run in two parts" says "trained 20 updates" train --steps 20 $long --out parts
-check "... goes on to the same best" "$program" --resume auto --out parts --steps 35
+check "... continues to the same best" "$program" --resume auto --out parts --steps 35
 check "... as in one" same "$(link parts)" "$wanted"
 check "... and keeps the same ones" same "$(cd parts && echo step_*)" "$wanted step_00000035"
 rm -r "parts/$wanted"
 check "a best that is gone is said" says "$wanted, the best checkpoint so far" said "$program" --resume parts --steps 36
-check "a run that begins anew" says "trained 2 updates" train --steps 2 --out best --overwrite
+check "a run that begins again" says "trained 2 updates" train --steps 2 --out best --overwrite
 check "... takes the name of the best with it" test ! -L best/best
 refuses 2 "--keep-best needs a validation loss" "--keep-best without validation" train --steps 2 --keep-best --val-every 0 --out none
 check "... leaves nothing behind" test ! -e none

@@ -33,7 +33,7 @@ refuses 3 "line 1: context and completion have" "an example longer than the cont
 : >"$dir/empty"
 refuses 3 "has no example" "a file of nothing" "$program" eval --model $hella/model --hellaswag "$dir/empty"
 refuses 3 "no such file" "a file that is none" "$program" eval --model $hella/model --hellaswag "$dir/nowhere"
-refuses 2 "name it with --tokenizer" "text for a model whose tokenizer nobody knows" "$program" eval --model test/fixtures/hf_tiny --text hello
+refuses 2 "name it with --tokenizer" "text for a model whose tokenizer is not known" "$program" eval --model test/fixtures/hf_tiny --text hello
 refuses 3 "name it with --tokenizer" "... and such examples" "$program" eval --model test/fixtures/hf_tiny --hellaswag $hella/examples.jsonl
 refuses 2 "give one of them" "two things to evaluate" "$program" eval --model $hella/model --text hello --ids 1
 refuses 2 "has 50257 tokens, but the model's vocabulary is 320" "a tokenizer of more tokens" "$program" eval --model $hella/model --text hello --tokenizer gpt2
@@ -147,7 +147,7 @@ check "... and speaks" speak b --model "$dir/converted"
 check "... (as does the one it was made of)" speak a --model $hella/model
 check "... as before" same_files "$dir/a" "$dir/b"
 check "an llm.c file has no tokenizer of 320 tokens" "$program" convert $hella/model "$dir/model.bin"
-refuses 2 "is no token id" "... and takes no text" "$program" sample --model "$dir/model.bin" --prompt "The café"
+refuses 2 "is not a token id" "... and takes no text" "$program" sample --model "$dir/model.bin" --prompt "The café"
 check "... until it is named" speak b --model "$dir/model.bin" --tokenizer $hella/model
 check "... and says the same" same_files "$dir/a" "$dir/b"
 

@@ -93,7 +93,7 @@ while [ $kills -lt 50 ] && [ $rounds -lt 500 ]; do
     esac
 done 2>/dev/null
 check "it was killed 50 times" test $kills -eq 50
-check "... and then goes on to its end" output "$dir/said1" "$program" $again "$dir/killed"
+check "... and then continues to its end" output "$dir/said1" "$program" $again "$dir/killed"
 check "... with the shards of an undisturbed run" same "$(in_order "$dir/killed")" "$(in_order "$dir/undisturbed")"
 check "... and leaves nothing unfinished" test -z "$(find "$dir/killed" -name '*.tmp')"
 check "a finished one says so" says "is finished" "$program" $again "$dir/killed"
@@ -111,15 +111,15 @@ sleep 0.2
 kill -9 $process 2>/dev/null
 wait $process 2>/dev/null
 exec 4>&-
-refuses 3 "are not those that an earlier start has read" "another standard input than before" sh -c "(printf x; cat '$all') | '$program' $stopped"
-check "the same standard input goes on" says "continues behind shard" sh -c "cat '$all' | '$program' $stopped"
+refuses 3 "differ from those that an earlier start read" "another standard input than before" sh -c "(printf x; cat '$all') | '$program' $stopped"
+check "the same standard input continues" says "continues after shard" sh -c "cat '$all' | '$program' $stopped"
 check "... and gives the shards of one that nothing disturbed" output "$dir/said1" sh -c "cat '$all' | '$program' tokenize - --shard-tokens 100000 --out '$dir/pipe2'"
 check "... byte for byte" same "$(in_order "$dir/pipe")" "$(in_order "$dir/pipe2")"
 
 # ---- what is refused
 
 refuses 2 "shard_tokens 50000, but now it is 60000" "other shards in the same directory" tokenize "$book" --out "$dir/whole" --shard-tokens 60000
-refuses 2 "another one in its place" "another text" tokenize "$many" --out "$dir/whole" --shard-tokens 50000
+refuses 2 "another input was in its place" "another text" tokenize "$many" --out "$dir/whole" --shard-tokens 50000
 check "... unless --overwrite" output "$dir/said1" tokenize "$dir/odd.txt" --out "$dir/whole" --overwrite
 check "... which leaves none of the old ones" same "$(ls "$dir/whole" | grep -c tokens_)" 2
 refuses 2 "needs --out" "nowhere to go" tokenize "$book"
@@ -128,7 +128,7 @@ refuses 3 "cannot be read" "a vanished input" tokenize "$book" "$dir/gone.txt" -
 refuses 3 "no text, 0 bytes" "a text of nothing" tokenize "$dir/texts/b.txt" --out "$dir/none"
 refuses 3 "is gzip-compressed, but text is expected" "an archive" sh -c 'gzip -c "$1" | "$2" tokenize - --out "$3"' - "$book" "$program" "$dir/none"
 refuses 3 'line 2: the object has no field "text"' "an object without a text" sh -c 'printf "{\"text\":\"a\"}\n{\"x\":1}" | "$1" tokenize - --field text --ids' - "$program"
-refuses 3 "line 1: the file ends within a string" "a line that is cut" sh -c 'printf "{\"text\":\"a" | "$1" tokenize - --field text --ids' - "$program"
+refuses 3 "line 1: the file ends inside a string" "a line that is cut" sh -c 'printf "{\"text\":\"a" | "$1" tokenize - --field text --ids' - "$program"
 refuses 3 "vanished.json: no such tokenizer" "a tokenizer that is not there" tokenize "$book" --ids --tokenizer "$dir/vanished.json"
 check "... and none of them left a shard" test -z "$(find "$dir/none" -name 'tokens_*' 2>/dev/null)"
 refuses 1 "cannot write to standard output: No space left on device" "a full disk behind standard output" sh -c '"$1" tokenize "$2" --ids >/dev/full' - "$program" "$book"

@@ -80,7 +80,7 @@ stopped_by_us() { # asks for an end: the run was alive
 }
 lost() { # RANK: the run ended with 1 and the line about that rank
 
-    [ $code -eq 1 ] && [ "$(grep -c "^train_gpt2: .* so all ranks end" "$dir/job")" -eq 1 ] && grep -q "rank $1 (process .*) has given no sign of life for 2 s" "$dir/job"
+    [ $code -eq 1 ] && [ "$(grep -c "^train_gpt2: .* so all ranks end" "$dir/job")" -eq 1 ] && grep -q "rank $1 (process .*) has sent no heartbeat for 2 s" "$dir/job"
 }
 hangs() { # RANK PHASE
     [ $code -eq 1 ] && [ "$(grep -c "^train_gpt2: .* so all ranks end" "$dir/job")" -eq 1 ] && grep -q "rank $1 (process .*) hangs: while $2 it" "$dir/job"
@@ -134,10 +134,10 @@ begin --hang-timeout 1
 for process in $(rank); do kill -STOP "$process"; done
 sleep 4
 for process in $(rank); do kill -CONT "$process"; done
-check "a job that is stopped as a whole and continued goes on" stopped_by_us
+check "a job that is stopped as a whole and continued resumes" stopped_by_us
 begin --hang-timeout 1 --sample-every 2 --sample-tokens 60000
 sleep 6
-check "waiting for a rank that gets on, even for long, is no hang" stopped_by_us
+check "waiting for a rank that gets on, even for long, is not a hang" stopped_by_us
 
 # ---- little room for shared memory
 if unshare -m true 2>/dev/null; then

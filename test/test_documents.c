@@ -47,7 +47,7 @@ TEST(json, "the text of each object, wherever it stands and however it is escape
     CHECK(strcmp(json_texts("{\"text\":\"\\ud83d\\ud83d\\ude00\"}"), "\xef\xbf\xbd\xf0\x9f\x98\x80") == 0);
 }
 
-TEST(json_refused, "what is no JSON, or has no text, is refused with its line") {
+TEST(json_refused, "what is not JSON, or has no text, is refused with its line") {
     static const struct {
         const char *lines, *problem;
     } cases[] = {
@@ -55,7 +55,7 @@ TEST(json_refused, "what is no JSON, or has no text, is refused with its line") 
         {"{\"text\":\"a\"}\nx", "line 2: an object is expected"},
         {"{}", "line 1: the object has no field \"text\""},
         {"{\"a\":1}", "line 1: the object has no field \"text\""},
-        {"{\"text\":null}", "line 1: field \"text\" is no string"},
+        {"{\"text\":null}", "line 1: field \"text\" is not a string"},
         {"{\"text\":\"a\",\"text\":\"b\"}", "twice"},
         {"{\"text\":\"a\" \"b\":1}", "a comma or a closing bracket"},
         {"{\"text\":\"a\",}", "a name in quotes is expected"},
@@ -65,10 +65,10 @@ TEST(json_refused, "what is no JSON, or has no text, is refused with its line") 
         {"{\"a\":,\"text\":\"a\"}", "a value is expected"},
         {"{\"a\":[1 2],\"text\":\"a\"}", "a comma or a closing bracket"},
         {"{\"a\":[1,],\"text\":\"a\"}", "a value is expected"},
-        {"{\"text\":\"a\nb\"}", "a control character within a string"},
-        {"{\"text\":\"\\x\"}", "a backslash before something"},
+        {"{\"text\":\"a\nb\"}", "a control character in a string"},
+        {"{\"text\":\"\\x\"}", "a backslash before a character"},
         {"{\"text\":\"\\u12g4\"}", "four hexadecimal digits"},
-        {"{\"text\":\"a", "the file ends within a string"},
+        {"{\"text\":\"a", "the file ends inside a string"},
         {"{\"text\":\"a\"", "a comma or a closing bracket"},
         {"{\"text\"", "a colon is expected"},
     };
@@ -263,12 +263,12 @@ TEST(tokenizer_json_refused, "what would give other ids in a tokenizer.json is r
         {"\"dropout\": null", "\"dropout\": 0.1", "model.dropout is 0.1"},
         {"\"dropout\": null", "\"ignore_merges\": true", "model.ignore_merges is true"},
         {"<|endoftext|>", "<pad>", "an added token is <pad>"},
-        {"\"ab\": 256", "\"ac\": 256", "what it makes is no token"},
+        {"\"ab\": 256", "\"ac\": 256", "its result is not a token"},
         {"\"ab\": 256", "\"ab\": 97", "another token has it too"},
-        {"[\"a\", \"b\"]", "[\"a\", \"xx\"]", "one of its two parts is no token"},
+        {"[\"a\", \"b\"]", "[\"a\", \"xx\"]", "one of its two parts is not a token"},
         {"[\"a\", \"b\"]", "[\"a\"]", "a pair of tokens is expected"},
         {"[[\"a\", \"b\"]]", "[]", "model.merges is empty"},
-        {"\"\\u0063\": 99, ", "", "no token stands for byte 0x63"},
+        {"\"\\u0063\": 99, ", "", "no token represents byte 0x63"},
         {"{\"normalizer\"", "[\"normalizer\"", "is not JSON"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

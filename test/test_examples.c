@@ -77,7 +77,7 @@ TEST(length, "context and completion may be one token more than the context: the
 
 TEST(bad_lines, "each fault of a line is one message with its number") {
     REFUSED_LINES("line 1: ", "{\"ctx\": \"a\"");
-    REFUSED_LINES("line 2: is no JSON object", "{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": 1}\n[1]\n");
+    REFUSED_LINES("line 2: is not a JSON object", "{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": 1}\n[1]\n");
     REFUSED_LINES("line 1: \"ctx\" is nothing", "{\"endings\": [\"b\", \"c\"], \"label\": 1}");
     REFUSED_LINES("line 1: \"ctx\" is a number", "{\"ctx\": 3, \"endings\": [\"b\", \"c\"], \"label\": 1}");
     REFUSED_LINES("must be a list of up to 16", "{\"ctx\": \"a\", \"endings\": \"b\", \"label\": 1}");
@@ -88,8 +88,8 @@ TEST(bad_lines, "each fault of a line is one message with its number") {
     REFUSED_LINES("label is 2, but 0 to 1", "{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": 2}");
     REFUSED_LINES("label is -1, but 0 to 1", "{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": -5}");
     REFUSED_LINES("label is 16, but 0 to 1", "{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": 5000000000}");
-    REFUSED_LINES("no whole number", "{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": \"\"}");
-    REFUSED_LINES("no whole number", "{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"]}");
+    REFUSED_LINES("not a whole number", "{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": \"\"}");
+    REFUSED_LINES("not a whole number", "{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"]}");
     REFUSED_LINES("the context is empty", "{\"ctx\": \"\", \"endings\": [\"b\", \"c\"], \"label\": 1}");
     REFUSED_LINES("has no example", "");
     REFUSED_LINES("neither JSON lines", "\n\n");
@@ -111,7 +111,7 @@ TEST(bad_binaries, "each fault of an llm.c file is one message with the example'
     REFUSED("example 0: does not begin", 1, 1, 65535, 2);
     REFUSED("example 0: ends in the middle", 1, 1, 65535, 20, 1, 0, 2, 1, 5, 1, 6, 1, 7);
     REFUSED("example 0: ends in the middle", 1, 1, 65535, 4);
-    REFUSED("numbers behind its last completion", 1, 1, 65535, 24, 1, 0, 2, 1, 5, 1, 6, 1, 7, 8);
+    REFUSED("numbers after its last completion", 1, 1, 65535, 24, 1, 0, 2, 1, 5, 1, 6, 1, 7, 8);
     REFUSED("2 bytes follow the 1 examples", 1, 1, 65535, 22, 1, 0, 2, 1, 5, 1, 6, 1, 7, 8);
     REFUSED("more than 16 completions", 1, 1, 65535, 22, 1, 0, 17, 1, 5, 1, 6, 1, 7);
     REFUSED("label is 2", 1, 1, 65535, 22, 1, 2, 2, 1, 5, 1, 6, 1, 7);

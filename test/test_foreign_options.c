@@ -62,7 +62,7 @@ TEST(llmc_said, "the long form is said once, in one line") {
     stdout = real;
     static const char wanted[] =
         "-l is --lr here, -e d12 is --model gpt2 here, -q is --min-lr 0.0001 here, "
-        "-z 0 is so anyway here; ";
+        "-z 0 is always so here; ";
     CHECK(strncmp(text, wanted, sizeof wanted - 1) == 0, "%s", text);
     CHECK(strchr(text, '\n') == text + size - 1, "%s", text);
     free(text);
@@ -95,7 +95,7 @@ TEST(hints, "names of other trainers, and _ for -, are refused with the name the
     REFUSED("unknown option --learning_rate=1e-3; did you mean --lr=1e-3?", "--learning_rate=1e-3");
     REFUSED("unknown option --eval-interval=5; did you mean --val-every=5?", "--eval-interval=5");
     REFUSED("unknown option --weight_decay=0; did you mean --weight-decay=0?", "--weight_decay=0");
-    REFUSED("unknown option --gradient_accumulation_steps=5; --total-batch N says",
+    REFUSED("unknown option --gradient_accumulation_steps=5; --total-batch N sets",
             "--gradient_accumulation_steps=5");
     REFUSED("unknown option --device=cpu; train_gpt2 runs on the CPU", "--device=cpu");
     REFUSED("unknown option --compile=False; the kernels are compiled", "--compile=False");

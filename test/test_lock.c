@@ -1,5 +1,5 @@
 /* test_lock.c: a lock is held by one process and gone with it; what outputs leave is removed only when it bears
- * the mark and nobody holds it; what cannot be looked at is not taken for missing. */
+ * the mark and nobody holds it; what cannot be examined is not taken for missing. */
 #include "../llmc/files/lock.h"
 
 #include "../llmc/base/error.h"
@@ -68,7 +68,7 @@ TEST(waits, "a lock that is given back while another waits goes to that one") {
     }
 }
 
-TEST(moved, "a lock file that was removed or replaced is noticed, and is no lock for the next") {
+TEST(moved, "a lock file that was removed or replaced is noticed, and is not a lock for the next") {
     char path[256];
     strcpy(path, in_folder("moving"));
     Lock *first = NULL, *second = NULL;
@@ -80,7 +80,7 @@ TEST(moved, "a lock file that was removed or replaced is noticed, and is no lock
     lock_release(second);
 }
 
-TEST(foreign_locks, "links, files with two names and pipes are no lock files, and stay as they are") {
+TEST(foreign_locks, "links, files with two names and pipes are not lock files, and stay as they are") {
     char file[256], lock_path[256];
     Lock *lock = NULL;
     strcpy(file, write_string("others", "mine"));
@@ -175,12 +175,12 @@ TEST(exits, "what ends the program in the middle of an output leaves nothing of 
     CHECK(files_matching(files_folder, "broken") == 0);
 }
 
-TEST(looking, "only a missing file is missing: a name that cannot be looked at ends the program") {
+TEST(looking, "only a missing file is missing: a name that cannot be examined ends the program") {
     char name[600];
     snprintf(name, sizeof name, "%s/%0400d", files_folder, 0); // longer than a name may be
     CHECK(!path_exists(in_folder("missing")) && !path_exists("/dev/null/x") && path_exists("/dev/null"));
     CHECK(symlink("nowhere", in_folder("dangling")) == 0 && path_exists(in_folder("dangling")));
-    CHECK_FATAL(EXIT_RUNTIME, "cannot be looked at: File name too long", path_exists(name));
+    CHECK_FATAL(EXIT_RUNTIME, "cannot be examined: File name too long", path_exists(name));
 }
 
 /* Reads as a user whom permissions concern. */

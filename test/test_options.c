@@ -227,12 +227,12 @@ TEST(refused_words,
     REFUSED("--steps has no value; it takes a whole number", "--steps");
     REFUSED("--steps has no value", "--steps", "--lr", "1");
     REFUSED("--exact=1: a switch takes no value; write --exact or --no-exact", "--exact=1");
-    REFUSED("'true' after --exact belongs to no option", "--exact", "true");
-    REFUSED("'4' after 8 belongs to no option", "--batch", "8", "4");
-    REFUSED("'train.txt' belongs to no option", "train.txt");
-    REFUSED("'--' belongs to no option", "--");
-    REFUSED("'-' belongs to no option", "-");
-    REFUSED("'' belongs to no option", "");
+    REFUSED("'true' after --exact does not belong to an option", "--exact", "true");
+    REFUSED("'4' after 8 does not belong to an option", "--batch", "8", "4");
+    REFUSED("'train.txt' does not belong to an option", "train.txt");
+    REFUSED("'--' does not belong to an option", "--");
+    REFUSED("'-' does not belong to an option", "-");
+    REFUSED("'' does not belong to an option", "");
     char name[200] = "--";
     memset(name + 2, 'a',
            150); // longer than any option: no spelling to compare, and cut in the message

@@ -117,7 +117,7 @@ TEST(lies, "every lie in a header is exit 3 and one line that names it") {
         {"", 0, 0, "does not start with {"},
         {"[]", 0, 0, "does not start with {"},
         {" {}", 0, 0, "does not start with {"},
-        {"{}", 0, 1, "says that its header has 3 bytes, but 2 follow"},
+        {"{}", 0, 1, "gives its header's size as 3 bytes, but 2 follow"},
         {"{}", 0, 200000000, "at most 100000000"},
         {"{}", 0, -3, "at most 100000000"}, // 2^64 - 1
         {"{}", 5, 0, "5 bytes follow after the last tensor"},
@@ -148,7 +148,7 @@ TEST(lies, "every lie in a header is exit 3 and one line that names it") {
         {"{\"__metadata__\":[]}", 0, 0, "__metadata__ is an array"},
         {"{\"__metadata__\":{\"a\":1}}", 0, 0, "member \"a\" is a number, expected a string"},
         {"{\"a\\nb\":1}", 0, 0, "\"a?b\": is a number"},
-        {"{\"a\":", 0, 0, "the header is no JSON: line 1, column 6"},
+        {"{\"a\":", 0, 0, "the header is not JSON: line 1, column 6"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *path = make_file(cases[i].header, cases[i].data_bytes, cases[i].lie);
@@ -170,7 +170,7 @@ TEST(not_safetensors, "an empty file, a web page, and a good file cut or lengthe
     CHECK_FATAL(EXIT_INPUT, "0 bytes are too few", safetensors_open(path));
     const char *page = "<!DOCTYPE html><html><body>404: Not found</body></html>";
     write_string("not.safetensors", page);
-    CHECK_FATAL(EXIT_INPUT, "no safetensors file", safetensors_open(path));
+    CHECK_FATAL(EXIT_INPUT, "not a safetensors file", safetensors_open(path));
     size_t bytes;
     unsigned char *data = load(tiny, &bytes);
     write_bytes("not.safetensors", data, bytes - 2);

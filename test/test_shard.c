@@ -157,8 +157,8 @@ TEST(not_text, "compressed files, archives, weights and binary data are not take
                   BYTES("a.safetensors", "\x10\0\0\0\0\0\0\0{\"a\": 1} and so on"));
     CHECK_REFUSED("is UTF-16 text", BYTES("a.txt", "\xff\xfe"
                                                    "a\0b\0"));
-    CHECK_REFUSED("byte 3 is 0, so this is no text", BYTES("a.txt", "abc\0def"));
-    CHECK_REFUSED("byte 1 is 0, so this is no text",
+    CHECK_REFUSED("byte 3 is 0, so this is not text", BYTES("a.txt", "abc\0def"));
+    CHECK_REFUSED("byte 1 is 0, so this is not text",
                   write_tokens("tokens.txt", NULL, 0, ten, 10, 2));
 }
 

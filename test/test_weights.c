@@ -279,7 +279,7 @@ TEST(tensor_refusals, "missing, unknown, misshapen tensors and an untied head ar
              "offsets\":[%zu,%zu]}",
              end, end + 4);
     Made made = {.prefix = "", .dtype = "F32", .extra = extra, .extra_bytes = 4};
-    CHECK_FATAL(EXIT_INPUT, "\"h.0.crossattention.c_attn.bias\" is no part",
+    CHECK_FATAL(EXIT_INPUT, "\"h.0.crossattention.c_attn.bias\" is not part",
                 weights_open(make_directory(good_config, "", &made)));
     snprintf(extra, sizeof extra,
              ",\"lm_head.weight\":{\"dtype\":\"F32\",\"shape\":[5,4],\"data_offsets\":[%zu,%zu]}",
@@ -322,7 +322,7 @@ TEST(config_refusals,
         {good_config, ",\"add_cross_attention\":true", "add_cross_attention must be false"},
         {good_config, ",\"tie_word_embeddings\":false", "tie_word_embeddings must be true"},
         {"[%s]", "", "holds an array, expected an object"},
-        {"<html>%s", "", "no JSON: line 1, column 1"},
+        {"<html>%s", "", "is not JSON: line 1, column 1"},
         {"{\"n_layer\":1,\"n_head\":3,\"n_embd\":4,\"n_positions\":3,\"vocab_size\":5%s}", "",
          "--heads must divide --channels"},
         {"{\"n_layer\":\"1\"%s}", "", "n_layer is a string, expected a whole number"},

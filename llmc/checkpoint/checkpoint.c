@@ -34,7 +34,7 @@ static void check_finite(int code, const char *what, const Tensor *tensor, size_
         fatal(code, "%s%s (element %zu of row %zu) is %g: %s", what, tensor->name, bad % columns, row + bad / columns,
               values[bad],
               code == EXIT_INPUT ? "choose another checkpoint with --resume"
-                                 : "nothing is saved; go on from the checkpoint before, with a lower --lr");
+                                 : "nothing is saved; continue from the checkpoint before it, with a lower --lr");
 }
 
 /* Rows of the weights as float32, checked: a RowReader. */
@@ -149,8 +149,8 @@ enum { READ_BYTES = 1 << 16, MAX_STATE = 1 << 24 };
 static void refuse_unreadable(const char *path, int failure) {
     if (failure && failure != ENOENT && failure != ENOTDIR && failure != EISDIR)
         fatal(EXIT_RUNTIME,
-              "%s: cannot be read: %s; nothing was changed; if it is lost, move its checkpoint away to go on from the "
-              "one before it",
+              "%s: cannot be read: %s; nothing was changed; if it is lost, move its checkpoint away to continue from "
+              "the one before it",
               path, strerror(failure));
 }
 
@@ -203,7 +203,7 @@ static bool verify_file(const char *directory, const Json *root, const char *nam
     int failure = listed ? file_checksum_read(path, &got) : 0;
     refuse_unreadable(path, failure);
     if (!listed)
-        snprintf(problem, CHECKPOINT_PROBLEM, "%s: trainer_state.json has no sum of it", path);
+        snprintf(problem, CHECKPOINT_PROBLEM, "%s: trainer_state.json has no checksum of it", path);
     else if (failure)
         snprintf(problem, CHECKPOINT_PROBLEM, "%s: %s", path, strerror(failure));
     else if (got.bytes != want.bytes)
@@ -211,7 +211,7 @@ static bool verify_file(const char *directory, const Json *root, const char *nam
                  (unsigned long long)got.bytes, (unsigned long long)want.bytes);
     else if (got.sum != want.sum)
         snprintf(problem, CHECKPOINT_PROBLEM,
-                 "%s: its bytes are not those that were written (wrong sum)", path);
+                 "%s: its bytes are not those that were written (wrong checksum)", path);
     else
         good = true;
     free(path);

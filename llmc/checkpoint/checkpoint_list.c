@@ -137,7 +137,7 @@ static void set_aside(const char *path) {
     for (int i = 2; path_exists(name); i++) snprintf(name, bytes, "%s.aside%d", path, i);
     if (rename(path, name) != 0)
         fatal(EXIT_RUNTIME, "%s: cannot be renamed to %s: %s", path, name, strerror(errno));
-    warning("%s lies beyond the step that this run goes on from; it is now %s", path, name);
+    warning("%s is beyond the step that this run continues from; it was renamed to %s", path, name);
     free(name);
 }
 
@@ -169,7 +169,7 @@ void checkpoints_mark_best(const char *out, int64_t step) {
     const char *target = strrchr(checkpoint, '/') + 1; // beside the link: the run may be moved
     int failure = 0;
     if (path_exists(link) && !is_link(link)) {
-        warning("%s is no link; it is left alone, so that nothing names the best checkpoint, %s", link, checkpoint);
+        warning("%s is not a link; it is left alone, so no link names the best checkpoint, %s", link, checkpoint);
     } else if (step > 0 && path_exists(checkpoint)) {
         unlink(made); // of a process that was killed
         failure = symlink(target, made) != 0 || rename(made, link) != 0 ? errno : 0;
@@ -202,7 +202,7 @@ static bool is_ours(const char *path) {
 /* Removes a checkpoint, unless somebody keeps other files in it. A failure is a warning: the run continues. */
 static void remove_checkpoint(const char *path) {
     if (!is_ours(path)) {
-        warning("%s holds files that are not of this program; it is not removed", path);
+        warning("%s holds files that this program did not write; it is not removed", path);
         return;
     }
     int failure = output_remove(path);

@@ -124,7 +124,7 @@ static bool sum_is_right(const char *text, size_t bytes) {
 
 const Json *trainer_state_read(const char *text, size_t bytes, char *problem) {
     if (!sum_is_right(text, bytes)) {
-        snprintf(problem, STATE_PROBLEM, "its own sum is wrong");
+        snprintf(problem, STATE_PROBLEM, "its own checksum is wrong");
         return NULL;
     }
     const Json *root = json_read(text, bytes, problem);

@@ -48,7 +48,7 @@ static const Option rows[] = {
     {"text", "TEXT", "Data", OPTION_STRING, FIELD(text), NO_RANGE, NULL, NULL,
      "instead of data: this text"},
     {"hellaswag", "FILE", "Data", OPTION_STRING, FIELD(hellaswag), NO_RANGE, NULL, NULL,
-     "score the model on HellaSwag's JSON lines or an llm.c evaluation file; data are evaluated "
+     "score the model on HellaSwag's JSON lines or an llm.c evaluation file; the data are evaluated "
      "too where --data or --text names them"},
     {"hellaswag-examples", "N", "Data", OPTION_INTEGER, FIELD(hellaswag_examples), COUNT_OR_0, "0",
      "0", "only the first N examples; 0: all"},

@@ -35,7 +35,7 @@ static const Option rows[] = {
     {"special", NULL, "Text", OPTION_SWITCH, FIELD(special), NO_RANGE, "false", "false",
      "<|endoftext|> written in a document is the end-of-text token; else it is text"},
     {"out", "DIR", "Shards", OPTION_STRING, FIELD(out), NO_RANGE, NULL, NULL,
-     "where the shards go; the same command again goes on where it was interrupted"},
+     "where the shards go; the same command again continues where it was interrupted"},
     {"shard-tokens", "N", "Shards", OPTION_INTEGER, FIELD(shard_tokens), COUNT,
      "100M", "100M", "tokens of a shard; a shard is held in memory until it is full"},
     {"val-tokens", "N", "Shards", OPTION_INTEGER, FIELD(val_tokens), INTERVAL, NULL, NULL,
@@ -59,11 +59,11 @@ static const OptionTable table = {
         "       train_gpt2 tokenize INPUT... --ids\n"
         "       train_gpt2 tokenize SHARD... --decode\n"
         "\n"
-        "Text into llm.c token shards: files (a document each), JSON lines (an object each), directories of them "
-        "(.txt,\n"
-        ".jsonl, .ndjson), quoted globs, or - for standard input. Before each document stands the end of text.\n"
+        "Turns text into llm.c token shards: files (a document each), JSON lines (an object each), directories of\n"
+        "these (.txt, .jsonl, .ndjson), quoted globs, or - for standard input. An end-of-text token begins each\n"
+        "document.\n"
         "Every byte is encoded as it is: CRLF, byte order marks, NUL, and what is not UTF-8; blank lines between\n"
-        "JSON objects are passed over, an empty document is an end of text alone.\n",
+        "JSON objects are skipped; an empty document is one end-of-text token.\n",
 };
 
 // ---------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ static void make_shards(const TokenizeJob *job, bool overwrite) {
     if (!state.done) {
         screen_open();
         if (state.result.shards > 0)
-            screen_print("%s: continues behind shard %d, at token %llu", job->plan.directory,
+            screen_print("%s: continues after shard %d, at token %llu", job->plan.directory,
                          state.result.shards - 1, (unsigned long long)state.result.tokens);
         Meter meter = {.total = total, .first = state.result.shards > 0 ? UINT64_MAX : 0, .start = now()};
         meter.shown = meter.start;

@@ -32,11 +32,11 @@ static const OptionTable table = {
     .operands = "PATH...",
     .usage = "Usage: train_gpt2 verify [--vocab V] PATH...\n"
              "\n"
-             "Says what each path is, and whether it is whole: a checkpoint or the directory of a "
-             "run (all sums), a\n"
-             "Hugging Face directory, an llm.c model, or data (token files, arrays, text), of which it "
-             "reads every\n"
-             "token: data of equal identity hold the same tokens.\n",
+             "Prints what each path is, and whether it is complete: a checkpoint or the directory of a "
+             "run\n"
+             "(all checksums), a Hugging Face directory, an llm.c model, or data (token files, arrays,\n"
+             "text), of which it reads every token. Data with the same identity hold the same "
+             "tokens.\n",
 };
 
 /* Takes rows and does nothing with them: reading checks them. */
@@ -71,7 +71,7 @@ static void verify_checkpoint(const char *path) {
         fatal(EXIT_INPUT, "%s: a damaged checkpoint: %s", path, problem);
     json_free(checkpoint_state(path, &at));
     print_model(path);
-    printf("%s: a whole checkpoint after %lld updates on %llu tokens; all sums are right\n", path,
+    printf("%s: a complete checkpoint after %lld updates on %llu tokens; all checksums are right\n", path,
            (long long)at.step, (unsigned long long)at.tokens);
 }
 

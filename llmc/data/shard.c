@@ -128,7 +128,7 @@ static void describe_text(Shard *shard) {
     const unsigned char *bytes = file_at(shard->file, 0, head), *nul = memchr(bytes, 0, head);
     if (nul)
         fatal(EXIT_INPUT,
-              "%s: byte %zu is 0, so this is no text; token files are llm.c shards, .npy, or "
+              "%s: byte %zu is 0, so this is not text; token files are llm.c shards, .npy, or "
               "raw uint16 named .bin",
               shard->name, (size_t)(nul - bytes));
     shard->kind = "text";

@@ -97,7 +97,7 @@ static void save_state(const TokenizeJob *job, const TokenizeState *state) {
 static uint64_t number_of(const char *path, const Json *root, const char *name) {
     int64_t value;
     if (!json_integer(json_member(root, name), 0, INT64_MAX, &value))
-        fatal(EXIT_INPUT, "%s: \"%s\" is no number: the file is damaged; give --overwrite to begin again", path,
+        fatal(EXIT_INPUT, "%s: \"%s\" is not a number: the file is damaged; give --overwrite to begin again", path,
               name);
     return (uint64_t)value;
 }
@@ -128,12 +128,12 @@ static void compare_inputs(const TokenizeJob *job, const char *path, const Json 
         int64_t modified;
         byte_stream_status(job->paths[i], &bytes, &modified);
         const Json *was = json_member(input, "path"), *then = json_member(input, "modified");
-        const char *what = !json_is(was, job->paths[i])               ? "there was another one in its place"
-                           : number_of(path, input, "bytes") != bytes ? "its size has changed"
-                           : !then || then->integer != modified       ? "it was changed"
+        const char *what = !json_is(was, job->paths[i])               ? "another input was in its place"
+                           : number_of(path, input, "bytes") != bytes ? "its size was different"
+                           : !then || then->integer != modified       ? "its time of modification was different"
                                                                       : NULL;
         if (what)
-            fatal(EXIT_USAGE, "%s: %s since the shards in %s were begun; choose another --out, or --overwrite",
+            fatal(EXIT_USAGE, "%s: %s when the shards in %s were begun; choose another --out, or --overwrite",
                   job->paths[i], what, job->plan.directory);
     }
 }
@@ -168,7 +168,7 @@ static TokenizeState read_state(const TokenizeJob *job, const char *path) {
     };
     if (state.place.input > job->count || state.skip > state.result.tokens)
         fatal(EXIT_INPUT,
-              "%s: its numbers do not fit together: the file is damaged; give --overwrite to begin again", path);
+              "%s: its numbers contradict each other: the file is damaged; give --overwrite to begin again", path);
     json_free(root);
     return state;
 }
@@ -180,7 +180,7 @@ TokenizeState tokenize_look(const TokenizeJob *job) {
         state = read_state(job, path);
     else if (shard_writer_finds(job->plan.directory))
         fatal(EXIT_USAGE,
-              "%s: holds token shards, but no %s that says of what; choose another --out, or --overwrite",
+              "%s: holds token shards, but no %s that describes them; choose another --out, or --overwrite",
               job->plan.directory, state_file);
     free(path);
     return state;

@@ -52,7 +52,7 @@ static void check_lengths(const Reader *r, const Example *e) {
         fatal(EXIT_INPUT, "%s: %s %zu: label is %d, but 0 to %d are expected", r->examples->path,
               r->unit, r->number, e->label, e->completions - 1);
     if (e->context < 1)
-        refuse(r, "the context is empty; a model needs at least one token to go on from");
+        refuse(r, "the context is empty; a model needs at least one token to continue from");
     for (int i = 0; i < e->completions; i++) {
         if (e->tokens[i] < 1) refuse(r, "a completion is empty");
         // the last token is only predicted: the model does not read it
@@ -118,7 +118,7 @@ static int label_of(const Reader *r, const Json *label) {
     int64_t value;
     bool good = label && (label->kind == JSON_NUMBER || label->kind == JSON_STRING) &&
                 number_read_i64(label->text, &value) == NUMBER_OK;
-    if (!good) refuse(r, "\"label\" is no whole number: is this a test set, without answers?");
+    if (!good) refuse(r, "\"label\" is not a whole number: is this a test set, without answers?");
     return value >= 0 && value < COMPLETIONS_MOST ? (int)value : value < 0 ? -1 : COMPLETIONS_MOST;
 }
 
@@ -127,7 +127,7 @@ static void read_line(Reader *r, const char *line, size_t bytes) {
     char problem[JSON_PROBLEM];
     const Json *json = json_read(line, bytes, problem);
     if (!json) refuse(r, problem);
-    if (json->kind != JSON_OBJECT) refuse(r, "is no JSON object");
+    if (json->kind != JSON_OBJECT) refuse(r, "is not a JSON object");
     const char *context = text_of(r, json_member(json, "ctx"), "ctx");
     Example e = {.first = r->examples->tokens.count,
                  .label = label_of(r, json_member(json, "label"))};
@@ -206,7 +206,7 @@ static size_t read_numbers(Reader *r, const unsigned char *bytes, size_t left) {
     if (completions > COMPLETIONS_MOST) refuse(r, "has more than 16 completions");
     e.context = append_tokens(r, &numbers);
     while (e.completions < completions) e.tokens[e.completions++] = append_tokens(r, &numbers);
-    if (numbers.left) refuse(r, "has numbers behind its last completion: its sizes do not agree");
+    if (numbers.left) refuse(r, "has numbers after its last completion: its sizes do not agree");
     add_example(r, &e);
     return size;
 }

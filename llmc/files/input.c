@@ -72,7 +72,7 @@ static void refuse_dangling(const char *path) {
     ssize_t length = readlink(path, target, sizeof target - 1);
     if (length < 0) return;
     target[length] = '\0';
-    fatal(EXIT_INPUT, "%s: is a link to %s, which does not exist; fetch that file, or mend the link", path, target);
+    fatal(EXIT_INPUT, "%s: is a link to %s, which does not exist; fetch that file, or correct the link", path, target);
 }
 
 /* Ends the program because `path` does not exist; names the neighbour that may have been meant. */
@@ -112,7 +112,7 @@ static int open_regular(const char *path, size_t *size) {
     if (!S_ISREG(status.st_mode))
         fatal(EXIT_INPUT, "%s: is a %s, but a regular file is expected%s", path,
               S_ISDIR(status.st_mode) ? "directory" : "pipe or device",
-              S_ISDIR(status.st_mode) ? "" : "; save what it gives to one");
+              S_ISDIR(status.st_mode) ? "" : "; save its output to a file");
     *size = (size_t)status.st_size;
     return fd;
 }

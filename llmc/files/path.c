@@ -17,7 +17,7 @@ bool path_exists(const char *path) {
     struct stat status;
     if (lstat(path, &status) == 0) return true;
     if (errno != ENOENT && errno != ENOTDIR)
-        fatal(EXIT_RUNTIME, "%s: cannot be looked at: %s; nothing was changed", path, strerror(errno));
+        fatal(EXIT_RUNTIME, "%s: cannot be examined: %s; nothing was changed", path, strerror(errno));
     return false;
 }
 

@@ -109,7 +109,7 @@ static void judge_hang(const Pulse *mine) {
 static void lives(Watched *w, bool heard) {
     if (!heard && !w->unheard) {
         w->unheard = true;
-        warning_now("rank %d (process %lld on %s) lives, but its signs of life do not arrive here (UDP port %d); "
+        warning_now("rank %d (process %lld on %s) is alive, but its heartbeats do not arrive here (UDP port %d); "
                     "it is watched by %s",
                     w->rank, (long long)w->peer.process, w->peer.host, ntohs(watch.me.udp),
                     w->seen ? "the kernel's count of its turns" : "questions over TCP");
@@ -135,13 +135,13 @@ static void judge_silence(Watched *w, bool answered) {
     if (w->check < CHECK_TURNS + (stop_asked() ? GRACE_TURNS : 0)) return;
     if (w->known)
         fatal_now(EXIT_RUNTIME,
-                  "rank %d (process %lld on %s) has given no sign of life for %g s: it died or hangs, so all ranks "
+                  "rank %d (process %lld on %s) has sent no heartbeat for %g s: it died or hangs, so all ranks "
                   "end; look at that machine, or set a longer --rank-timeout",
                   w->rank, (long long)w->peer.process, w->peer.host, watch.rank_seconds);
     // never heard at all: no network for heartbeats, which is no reason to end a run
     if (!w->unheard)
         warning_now("rank %d (process %lld on %s) answers neither over UDP nor over TCP; should it die or hang, only "
-                    "MPI can tell",
+                    "MPI can notice it",
                     w->rank, (long long)w->peer.process, w->peer.host);
     w->unheard = true;
     w->silent = w->check = 0;

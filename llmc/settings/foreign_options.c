@@ -73,10 +73,10 @@ static const ShortOption short_options[] = {
     {"-h", "1", "--hellaswag dev/data/hellaswag/hellaswag_val.bin", NULL},
     {"-sl", "0", "", NULL},
     {"-sl", NULL, NULL,
-     "no update is left out as an outlier; --clip bounds each, --nonfinite skip:K skips NaN"},
+     "no update is skipped as an outlier; --clip bounds each, --nonfinite skip:K skips NaN"},
     {"-sg", "0", "", NULL},
     {"-sg", NULL, NULL,
-     "no update is left out as an outlier; --clip bounds each, --nonfinite skip:K skips NaN"},
+     "no update is skipped as an outlier; --clip bounds each, --nonfinite skip:K skips NaN"},
     {"-lg", "-1", "", NULL},
     {"-lg", "0", "", NULL},
     {"-lg", NULL, NULL, "the GPU's clocks are not logged; run nvidia-smi dmon beside the program"},
@@ -156,7 +156,7 @@ static char *share_of_rate(const char *name, const char *value, const char *rate
 static void remember(const ShortOption *row, const char *value, const char *what) {
     size_t at = strlen(said);
     snprintf(said + at, SAID - at, "%s%s%s%s is %s here", at ? ", " : "", row->name,
-             row->value ? " " : "", row->value ? value : "", *what ? what : "so anyway");
+             row->value ? " " : "", row->value ? value : "", *what ? what : "always so");
 }
 
 /* row->words divided at blanks, with the value in its place. Returns their number. */
@@ -201,7 +201,7 @@ int foreign_translate(int argc, char **argv, int at, char *words[FOREIGN_WORDS])
 }
 
 void foreign_say(void) {
-    if (*said) notice("%s; what llm.c's options leave out has this program's defaults", said);
+    if (*said) notice("%s; all other settings have this program's defaults", said);
     *said = '\0';
 }
 
@@ -219,7 +219,7 @@ static const char output_remedy[] =
 static const char device_remedy[] =
     "train_gpt2 runs on the CPU, train_gpt2cu on the GPU; leave it out";
 static const char accumulation_remedy[] =
-    "--total-batch N says the tokens of one update; micro-steps follow from it";
+    "--total-batch N sets the tokens of one update; micro-steps follow from it";
 static const char type_remedy[] =
     "the build decides: make train_gpt2cu computes in bf16, PRECISION=FP32 in float";
 static const char speed_remedy[] = "the kernels are compiled already; leave it out";
@@ -268,7 +268,7 @@ static const LongOption long_options[] = {
     {"warmup-steps", "warmup", NULL},
     {"lr-decay-iters", "decay-steps", NULL},
     {"lr-scheduler-type", "schedule", NULL},
-    {"decay-lr", NULL, "--schedule constant does not let the learning rate fall"},
+    {"decay-lr", NULL, "--schedule constant keeps the learning rate constant"},
     {"learning-rate-decay-frac", NULL, "--min-lr X is the learning rate at the end"},
     {"grad-clip", "clip", NULL},
     {"max-grad-norm", "clip", NULL},
@@ -286,8 +286,8 @@ static const LongOption long_options[] = {
     {"eval-interval", "val-every", NULL},
     {"eval-steps", "val-every", NULL},
     {"val-loss-every", "val-every", NULL},
-    {"eval-iters", NULL, "--val-tokens N says how many targets a validation sees"},
-    {"val-max-steps", NULL, "--val-tokens N says how many targets a validation sees"},
+    {"eval-iters", NULL, "--val-tokens N sets the number of validation targets"},
+    {"val-max-steps", NULL, "--val-tokens N sets the number of validation targets"},
     {"eval-only", NULL, "train_gpt2 eval --model PATH --data PATH prints the loss"},
     {"log-interval", "log-every", NULL},
     {"logging-steps", "log-every", NULL},

@@ -51,8 +51,8 @@ typedef struct {
     "a checkpoint, the directory of a run (its newest checkpoint), a Hugging Face directory, or "  \
     "an llm.c .bin file"
 #define HELP_TOKENIZER                                                                             \
-    "bytes, gpt2, or tokenizer files or their directory; else the model's own, or what its "       \
-    "vocabulary tells"
+    "bytes, gpt2, or tokenizer files or their directory; else the model's own, or the one that "    \
+    "has its vocabulary size"
 #define DATA_TYPES "auto uint8 uint16 int32 uint32 int64" // as DataType of data/shard.h has them
 #define HELP_DATA_TYPE                                                                             \
     "type of each token in files without a header, whatever they look like; auto: uint16 in .bin " \

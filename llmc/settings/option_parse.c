@@ -184,12 +184,12 @@ typedef struct {
     bool negated;
 } Word;
 
-/* Ends the program: a word belongs to no option. What is there may be a file whose option was left out, or that the
- * shell made of a glob. */
+/* Ends the program: a word does not belong to an option. It may be the name of a file whose option was left out, or
+ * one of the names that the shell made of a glob. */
 static _Noreturn void refuse_word(const OptionTable *table, const char *text, const char *before) {
     char what[240];
     bool is_there = table->file_option && access(text, F_OK) == 0;
-    snprintf(what, sizeof what, "'%.80s'%s%.80s belongs to no option", text, before ? " after " : "",
+    snprintf(what, sizeof what, "'%.80s'%s%.80s does not belong to an option", text, before ? " after " : "",
              before ? before : "");
     if (foreign_is_python(text)) fatal(EXIT_USAGE, "%s; %s", what, foreign_python_hint);
     if (is_there && before && access(before, F_OK) == 0)

@@ -36,7 +36,7 @@ static void derive(Settings *settings) {
 /* Options that contradict each other. */
 static void check_together(const Settings *s) {
     if (settings_given(s, "epochs") && settings_given(s, "steps"))
-        fatal(EXIT_USAGE, "--epochs %g and --steps %lld both say when to stop; give one of them",
+        fatal(EXIT_USAGE, "--epochs %g and --steps %lld both set the end of the run; give one of them",
               s->epochs, (long long)s->steps);
     if (s->overwrite && s->resume && strcmp(s->resume, "never") != 0)
         fatal(EXIT_USAGE, "--overwrite and --resume %s contradict each other; give one of them",

@@ -37,9 +37,9 @@ const Option option_table[] = {
     {"data-type", "TYPE", "Data", OPTION_CHOICE, FIELD(data_type), CHOICES(DATA_TYPES), "auto", "auto",
      HELP_DATA_TYPE},
     {"shuffle", NULL, "Data", OPTION_SWITCH, FIELD(shuffle), NO_RANGE, "true", "true",
-     "serve each epoch's sequences in a random order, instead of the stream's"},
+     "train on each epoch's sequences in a random order, instead of the data's"},
     {"seed", "N", "Data", OPTION_SEED, FIELD(seed), NO_RANGE, "42", "42",
-     "of initial weights, sequence order and samples"},
+     "seed of the initial weights, the order of sequences, and samples"},
 
     {"batch", "B", "Batch", OPTION_INTEGER, FIELD(batch), COUNT, "8", "64",
      "sequences that a rank computes at a time; changes the result by rounding only"},
@@ -48,41 +48,41 @@ const Option option_table[] = {
     {"steps", "N", "Batch", OPTION_INTEGER, FIELD(steps), LARGE, "1000", "19073",
      "updates to make"},
     {"epochs", "X", "Batch", OPTION_REAL, FIELD(epochs), POSITIVE, NULL, NULL,
-     "go so many times through the data, instead of --steps"},
+     "passes over the data, such as 2.5, instead of --steps"},
     {"recompute", NULL, "Batch", OPTION_SWITCH, FIELD(recompute), NO_RANGE, "false", "false",
      "keep only each block's input and compute the rest again: less memory, more time"},
     {"threads", "N", "Batch", OPTION_INTEGER, FIELD(threads), THREADS, NULL, NULL, HELP_THREADS},
     {"rank-timeout", "SECONDS", "Batch", OPTION_REAL, FIELD(rank_timeout), TIMEOUT, "10", "10",
-     "end all ranks when one has given no sign of life for so long; 0: wait for ever"},
+     "end all ranks when one has sent no heartbeat for this long; 0: wait forever"},
     {"hang-timeout", "SECONDS", "Batch", OPTION_REAL, FIELD(hang_timeout), TIMEOUT, "1800", "1800",
-     "end all ranks when one lives, but has not got on for so long; 0: wait for ever"},
+     "end all ranks when one is alive but has made no progress for this long; 0: wait forever"},
 
     {"lr", "X", "Optimizer", OPTION_REAL, FIELD(lr), POSITIVE, "1e-3", "6e-4",
      "the largest learning rate; 3e-5 where --model is weights"},
     {"min-lr", "X", "Optimizer", OPTION_REAL, FIELD(min_lr), NOT_NEGATIVE, "1e-4", "6e-5",
-     "the learning rate at the end; a tenth of --lr if only that is given"},
+     "the learning rate at the end; a tenth of --lr if only --lr is given"},
     {"warmup", "N", "Optimizer", OPTION_INTEGER, FIELD(warmup), INTERVAL, "100", "715",
      "steps in which the learning rate rises linearly"},
     {"decay-steps", "N", "Optimizer", OPTION_INTEGER, FIELD(decay_steps), LARGE, NULL, NULL,
-     "step at which the learning rate is down to its minimum, instead of the last"},
+     "step at which the learning rate reaches its minimum, instead of the last step"},
     {"schedule", "KIND", "Optimizer", OPTION_CHOICE, FIELD(schedule),
      CHOICES("cosine linear constant wsd"), "cosine",
      "cosine", "how the learning rate falls after the warmup"},
     {"beta1", "X", "Optimizer", OPTION_REAL, FIELD(beta1), FRACTION, "0.9", "0.9",
-     "AdamW: decay of the mean of gradients"},
+     "AdamW: decay rate of the first moment, the running mean of gradients"},
     {"beta2", "X", "Optimizer", OPTION_REAL, FIELD(beta2), FRACTION, "0.99", "0.95",
-     "AdamW: decay of the mean of squared gradients"},
+     "AdamW: decay rate of the second moment, the running mean of squared gradients"},
     {"eps", "X", "Optimizer", OPTION_REAL, FIELD(eps), POSITIVE, "1e-8", "1e-8",
-     "AdamW: added to the root of the squares' mean"},
+     "AdamW: added to the square root of the second moment"},
     {"weight-decay", "X", "Optimizer", OPTION_REAL, FIELD(weight_decay), NOT_NEGATIVE, "0.1", "0.1",
-     "AdamW: decoupled, of matrices and embeddings only"},
+     "AdamW: decoupled weight decay, only of matrices and embeddings"},
     {"clip", "X", "Optimizer", OPTION_REAL, FIELD(clip), NOT_NEGATIVE, "1.0", "1.0",
-     "largest norm of an update's gradient; 0: any"},
+     "largest norm of an update's gradient: a larger gradient is scaled down to it; 0: no clipping"},
     {"nonfinite", "WHAT", "Optimizer", OPTION_NONFINITE, FIELD(nonfinite_skips), COUNT, "stop",
      "stop",
-     "when a loss or gradient is NaN or infinite, stop or leave out up to K updates in a row"},
+     "when a loss or gradient is NaN or infinite: stop, or skip up to K updates in a row"},
     {"exact", NULL, "Optimizer", OPTION_SWITCH, FIELD(exact), NO_RANGE, "true", "true",
-     "the same bits for every number of ranks, micro-steps and threads at equal --batch"},
+     "exact sums: the same bits for every number of ranks, micro-steps and threads at equal --batch"},
 
     {"out", "DIR", "Output", OPTION_STRING, FIELD(out), NO_RANGE, NULL, NULL,
      "directory of the run's files, instead of the next free out/run-NNNN"},
@@ -90,13 +90,11 @@ const Option option_table[] = {
      "replace a run that --out already holds"},
     {"resume", "WHAT", "Output", OPTION_STRING, FIELD(resume),
      CHOICES("auto, must, never, a checkpoint or the directory of a run"), "never", "never",
-     "go on from the newest good checkpoint in --out if there is one (auto), or fail without one "
-     "(must), or "
-     "from this checkpoint or the newest of this run (a directory); never: start anew. Options not "
-     "given are those of the "
-     "checkpoint"},
+     "auto: continue from the newest good checkpoint in --out, or start a new run if there is none; must: "
+     "fail if there is none; a checkpoint or a run's directory: continue from there; never: start a new run. "
+     "Options not given are those of the checkpoint"},
     {"force", NULL, "Output", OPTION_SWITCH, FIELD(force), NO_RANGE, "false", "false",
-     "resume even with data or options that make it another run"},
+     "resume even if data or options differ from those of the checkpoint"},
     {"save-every", "N", "Output", OPTION_INTEGER, FIELD(save_every), INTERVAL, "250", "1000",
      "steps between checkpoints, and one at the end; 0: off"},
     {"keep", "K", "Output", OPTION_INTEGER, FIELD(keep), COUNT_OR_0, "2", "2",
@@ -120,16 +118,16 @@ const Option option_table[] = {
     {"log-every", "N", "Output", OPTION_INTEGER, FIELD(log_every), INTERVAL, "1", "1",
      "steps between lines on the screen (files have every step); 0: off"},
     {"progress", "HOW", "Output", OPTION_CHOICE, FIELD(progress), CHOICES("auto bar lines"), "auto", "auto",
-     "on the screen a bar, a line for each step, or what fits: a bar on a terminal"},
+     "on the screen: a bar, a line for each step, or auto: a bar on a terminal, else lines"},
     {"temperature", "X", "Output", OPTION_REAL, FIELD(temperature), NOT_NEGATIVE, "0.8", "1.0",
-     "of samples: 0 takes the likeliest token, 1 draws as the model predicts, above is wilder"},
+     "of samples: 0 takes the likeliest token, 1 draws with the model's probabilities, higher is more random"},
     {"top-k", "N", "Output", OPTION_INTEGER, FIELD(top_k), COUNT_OR_0, "0", "50",
      "sample among the K likeliest tokens; 0: among all"},
 
     {"ranks", "R", "Plan", OPTION_INTEGER, FIELD(ranks), COUNT, NULL, NULL,
-     "ask about a run on so many ranks"},
+     "plan a run on R ranks"},
     {"micro-steps", "K", "Plan", OPTION_INTEGER, FIELD(micro_steps), COUNT, NULL, NULL,
-     "instead of --total-batch: ask about updates of so many micro-batches on every rank"},
+     "instead of --total-batch: plan updates of K micro-batches on every rank"},
     {"rates", "N", "Plan", OPTION_INTEGER, FIELD(rates), COUNT, NULL, NULL,
      "instead of the table, print the learning rate of N steps from the first to the last, for dev/plot"},
 };
@@ -143,13 +141,13 @@ static const char usage[] =
     "\n"
     "Trains a GPT-2. Without options: a tiny one, on the program's own source, in about a minute. "
     "On R\n"
-    "ranks the run is the same run, only faster. plan trains nothing; it prints what one update "
-    "will\n"
-    "see. --OPTION=VALUE works as well; of an option given twice the last counts. In numbers, k "
-    "and M\n"
-    "are 1,000 and 1,000,000.\n";
+    "ranks the run is the same run, only faster. plan trains nothing; it prints how one update "
+    "is\n"
+    "split. --OPTION=VALUE works as well. If an option is given twice, the last counts. In numbers, k "
+    "and\n"
+    "M are 1,000 and 1,000,000.\n";
 static const char more[] =
-    "\nDefaults after \"gpt2\" are those of every --model with GPT-2's vocabulary, named or stored.\n"
+    "\nDefaults after \"gpt2\" hold for every --model with GPT-2's vocabulary, named or stored.\n"
     "llm.c's short options (-i, -j, -e, -b, -t, -d, -l, ...) are understood.\n";
 
 const OptionTable train_options = {

@@ -89,7 +89,7 @@ void documents_seek(Documents *d, const DocumentPlace *place) {
     uint64_t checksum = byte_stream_checksum(d->stream);
     if (checksum && place->checksum && checksum != place->checksum)
         fatal(EXIT_INPUT,
-              "%s: its first %llu bytes are not those that an earlier start has read; give the same input, or "
+              "%s: its first %llu bytes differ from those that an earlier start read; give the same input, or "
               "--overwrite",
               d->lines.name, (unsigned long long)place->offset);
     d->in_document = !d->is_json && place->offset > 0;

@@ -26,7 +26,7 @@ static int next(JsonLines *lines) {
 /* The next byte; the file must not end here. */
 static int take(JsonLines *lines) {
     int c = next(lines);
-    if (c < 0) refuse(lines, "the file ends within an object: is it cut?");
+    if (c < 0) refuse(lines, "the file ends inside an object: is it cut?");
     byte_stream_take(lines->stream, 1);
     return c;
 }
@@ -91,7 +91,7 @@ static size_t take_escape(JsonLines *lines, unsigned char *out) {
     if (c == 'u') return put_character(out, take_unicode(lines));
     static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     const char *letter = c ? strchr(letters, c) : NULL;
-    if (!letter) refuse(lines, "a backslash before something that it cannot escape");
+    if (!letter) refuse(lines, "a backslash before a character that it cannot escape");
     out[0] = (unsigned char)values[letter - letters];
     return 1;
 }
@@ -102,7 +102,7 @@ static size_t take_content(JsonLines *lines, unsigned char *out, size_t room) {
     while (room - used >= 4) {
         size_t there, plain = 0;
         const unsigned char *at = byte_stream_peek(lines->stream, 1, &there);
-        if (there == 0) refuse(lines, "the file ends within a string: is it cut?");
+        if (there == 0) refuse(lines, "the file ends inside a string: is it cut?");
         at = byte_stream_peek(lines->stream, AHEAD < room - used ? AHEAD : room - used, &there);
         while (plain < there && at[plain] != '"' && at[plain] != '\\' && at[plain] >= 0x20) plain++;
         memcpy(out + used, at, plain);
@@ -110,7 +110,7 @@ static size_t take_content(JsonLines *lines, unsigned char *out, size_t room) {
         used += plain;
         if (plain == there) continue;
         int c = next(lines);
-        if (c < 0x20) refuse(lines, "a control character within a string; they must be escaped");
+        if (c < 0x20) refuse(lines, "a control character in a string; it must be escaped");
         if (c == '\\') {
             if (room - used < 4) break;
             used += take_escape(lines, out + used);
@@ -138,7 +138,7 @@ static bool take_name(JsonLines *lines) {
     take(lines);
     for (size_t n; (n = take_content(lines, part, sizeof part)) > 0; used += n)
         same = same && n <= wanted - used && memcmp(part, lines->field + used, n) == 0;
-    expect(lines, ':', "a colon is expected behind a name");
+    expect(lines, ':', "a colon is expected after a name");
     return same && used == wanted;
 }
 
@@ -184,11 +184,11 @@ static void skip_value(JsonLines *lines, int depth) {
         if (end == '}') {
             if (skip_blanks(lines) != '"') refuse(lines, "a name in quotes is expected");
             skip_string(lines);
-            expect(lines, ':', "a colon is expected behind a name");
+            expect(lines, ':', "a colon is expected after a name");
         }
         skip_value(lines, depth + 1);
         c = skip_blanks(lines);
-        if (c != ',' && c != end) refuse(lines, "a comma or a closing bracket is expected behind a value");
+        if (c != ',' && c != end) refuse(lines, "a comma or a closing bracket is expected after a value");
         take(lines);
         if (c == end) return;
     }
@@ -201,7 +201,7 @@ static void skip_value(JsonLines *lines, int depth) {
 static void finish_object(JsonLines *lines) {
     for (;;) {
         int c = skip_blanks(lines);
-        if (c != ',' && c != '}') refuse(lines, "a comma or a closing bracket is expected behind a value");
+        if (c != ',' && c != '}') refuse(lines, "a comma or a closing bracket is expected after a value");
         take(lines);
         if (c == '}') break;
         if (take_name(lines)) refuse(lines, "the object has the text's field twice");
@@ -241,10 +241,10 @@ bool json_lines_next(JsonLines *lines, uint64_t *start, uint64_t *checksum) {
         skip_value(lines, 1);
         c = skip_blanks(lines);
         if (c == '}') refuse_field(lines, "the object has no field", "");
-        if (c != ',') refuse(lines, "a comma or a closing bracket is expected behind a value");
+        if (c != ',') refuse(lines, "a comma or a closing bracket is expected after a value");
         take(lines);
     }
-    if (skip_blanks(lines) != '"') refuse_field(lines, "field", " is no string");
+    if (skip_blanks(lines) != '"') refuse_field(lines, "field", " is not a string");
     take(lines);
     lines->in_object = true;
     return true;

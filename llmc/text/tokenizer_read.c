@@ -19,7 +19,7 @@ enum { MOST_TOKENS = 1 << 24, LLMC_HEADER = 1024, LLMC_MAGIC = 20240328 };
 // ---------------------------------------------------------------------------------------------
 // vocab.json and merges.txt
 
-/* A line a merge; empty lines and the first one, when it says #version, are none. */
+/* One merge a line; empty lines, and a first line with #version, are skipped. */
 static void read_merges(Vocabulary *v, const char *path) {
     File *file = file_open(path);
     size_t size = file_size(file);
@@ -28,7 +28,7 @@ static void read_merges(Vocabulary *v, const char *path) {
     file_close(file);
     const char *vocabulary = v->file;
     v->file = path;
-    if (strlen(text) < size) fatal(EXIT_INPUT, "%s: byte %zu is 0, so this is no text", path, strlen(text));
+    if (strlen(text) < size) fatal(EXIT_INPUT, "%s: byte %zu is 0, so this is not text", path, strlen(text));
     // a merge a line, in rank order; the first line may be a version; \r\n is taken as \n
     for (int line = 1; *rest; line++) {
         char *end = strchr(rest, '\n'), *next = end ? end + 1 : rest + strlen(rest);

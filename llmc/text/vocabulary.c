@@ -82,7 +82,7 @@ void vocabulary_merge(Vocabulary *v, const char *pair, const char *where) {
     const char *blank = strchr(pair, ' ');
     char shown[JSON_SHOWN];
     if (!blank || blank == pair || !blank[1] || strchr(blank + 1, ' '))
-        fatal(EXIT_INPUT, "%s: %s: \"%s\" is no merge: two tokens with a blank between them are expected", v->file,
+        fatal(EXIT_INPUT, "%s: %s: \"%s\" is not a merge: two tokens with a blank between them are expected", v->file,
               where, json_shown(pair, shown));
     // look up the left token, the right one, and what both make together
     size_t left = (size_t)(blank - pair);
@@ -93,9 +93,9 @@ void vocabulary_merge(Vocabulary *v, const char *pair, const char *where) {
     merge.id = vocabulary_find(v, text);
     free(text);
     if (merge.left < 0 || merge.right < 0 || merge.id < 0)
-        fatal(EXIT_INPUT, "%s: %s: merge \"%s\": %s is no token of the vocabulary; do both files belong together?",
+        fatal(EXIT_INPUT, "%s: %s: merge \"%s\": %s is not a token of the vocabulary; do both files belong together?",
               v->file, where, json_shown(pair, shown),
-              merge.id < 0 && merge.left >= 0 && merge.right >= 0 ? "what it makes" : "one of its two parts");
+              merge.id < 0 && merge.left >= 0 && merge.right >= 0 ? "its result" : "one of its two parts");
     Tokenizer *t = v->tokenizer;
     if (t->merge_count == v->merge_capacity) {
         v->merge_capacity = 2 * v->merge_capacity + 1024;
@@ -120,7 +120,7 @@ void vocabulary_finish(Vocabulary *v) {
         alphabet_write(&byte, 1, text);
         t->byte_ids[b] = vocabulary_find(v, text);
         if (t->byte_ids[b] < 0)
-            fatal(EXIT_INPUT, "%s: no token stands for byte 0x%02x, so this is no byte-level vocabulary", v->file,
+            fatal(EXIT_INPUT, "%s: no token represents byte 0x%02x, so this is not a byte-level vocabulary", v->file,
                   b);
     }
     // All tokens in one text, token after token; starts[id] is where each begins.

@@ -151,7 +151,7 @@ Dataset dataset_open(const Settings *s, const char *weights, int vocab) {
         data.train = open_part(&data, &model, paths, STREAM_TRAIN);
     }
     data.vocab_beside = vocab ? 0 : stream_vocab_beside(data.train);
-    if (data.vocab_beside) note(&data, "meta.pkl beside it says a vocabulary of %d", data.vocab_beside);
+    if (data.vocab_beside) note(&data, "meta.pkl beside it gives a vocabulary of %d", data.vocab_beside);
     note_names(&data, names, data.val && !data.whole);
     return data;
 }

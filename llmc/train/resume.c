@@ -53,12 +53,12 @@ static bool is_same_directory(const char *a, const char *b) {
 /* Ends the program where --resume names nothing that there is. */
 static void refuse_unknown(const char *resume) {
     if (checkpoints_is_bare_run(resume))
-        fatal(EXIT_INPUT, "--resume %s: this run has no checkpoint yet; --out %s --resume auto starts it anew", resume,
+        fatal(EXIT_INPUT, "--resume %s: this run has no checkpoint yet; --out %s --resume auto starts it again", resume,
               resume);
     if (!path_exists(resume)) // a path, or a word such as true
         fatal(strchr(resume, '/') ? EXIT_INPUT : EXIT_USAGE,
               "--resume %s: no good checkpoint: no such file; it takes auto, must, never, a checkpoint or the "
-              "directory of a run; auto goes on from the newest in --out",
+              "directory of a run; auto continues from the newest in --out",
               resume);
 }
 
@@ -86,7 +86,7 @@ static char *find(const Settings *s, Lock **lock) {
     bool must = is_word(s->resume, "must");
     if (!must && !is_word(s->resume, "auto")) return find_named(s, lock);
     if (!s->out)
-        fatal(EXIT_USAGE, "--resume %s needs --out, the directory of the run to go on with",
+        fatal(EXIT_USAGE, "--resume %s needs --out, the directory of the run to continue",
               s->resume);
     // the lock comes before the look: what is found must not change before it is used
     *lock = run_directory_lock(s->out, !must);
@@ -94,11 +94,11 @@ static char *find(const Settings *s, Lock **lock) {
     if (!path && checkpoints_any(s->out))
         fatal(EXIT_INPUT,
               "--resume %s: %s has checkpoints, but none is good; give another --out, or --overwrite instead of "
-              "--resume, to start anew",
+              "--resume, to start a new run",
               s->resume, s->out);
     if (!path && must)
         fatal(EXIT_INPUT,
-              "--resume must: no good checkpoint in %s; --resume auto starts anew where there is none",
+              "--resume must: no good checkpoint in %s; --resume auto starts a new run where there is none",
               s->out);
     return path;
 }
@@ -205,6 +205,6 @@ void resume_check(const Resume *resume, const Settings *settings, const RunFacts
     if (now->data != resume->at.data) differ(&c, "data", "(as it is now)", "seen other tokens");
     if (now->schedule_end != resume->at.schedule_end && resume->warns)
         warning(
-            "the learning rate now ends its fall at step %lld, not %lld; from here on it differs",
+            "the learning rate now reaches its minimum at step %lld, not %lld; from here on it differs",
             (long long)now->schedule_end, (long long)resume->at.schedule_end);
 }

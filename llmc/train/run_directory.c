@@ -84,7 +84,7 @@ void run_directory_check(const Lock *lock, const char *out) {
     if (!lock_is_in_place(lock))
         fatal(EXIT_RUNTIME,
               "--out %s was moved, removed or replaced while the run was using it; nothing more is written there; put "
-              "it back and go on with --resume auto",
+              "it back and continue with --resume auto",
               out);
 }
 
@@ -107,7 +107,7 @@ char *run_directory_next(void) {
 /* Ends the program: there is a run already; with the three ways to continue. */
 static _Noreturn void refuse(const char *out, const char *found) {
     fatal(EXIT_USAGE,
-          "--out %s already holds a run (%s is there); use --resume auto to go on with it, --overwrite to replace "
+          "--out %s already holds a run (%s is there); use --resume auto to continue it, --overwrite to replace "
           "it, or another --out",
           out, found);
 }

@@ -40,7 +40,7 @@ static void print_model(const Plan *plan) {
            grouped((uint64_t)config_padded_vocab(c)));
     printf("           %s parameters\n", grouped(table.parameters));
     if (config_positions(c) > c->seq_len)
-        printf("           %s positions have an embedding; those from %d on stay as they are\n",
+        printf("           %s positions have an embedding; those from %d on are not trained\n",
                grouped((uint64_t)config_positions(c)), c->seq_len);
     printf("           num decayed parameter tensors: %d, with %s parameters\n", decayed.tensors,
            grouped(decayed.parameters));

@@ -18,7 +18,7 @@ int32_t *text_ids(const char *option, const char *text, int vocab, int *count) {
     for (char *word; (word = strtok_r(rest, " ,\n\t", &rest));) {
         int64_t id;
         if (number_read_i64(word, &id) != NUMBER_OK || id < 0 || id >= vocab)
-            fatal(EXIT_USAGE, "%s: '%.40s' is no token id of this model; they are 0 to %d", option, word,
+            fatal(EXIT_USAGE, "%s: '%.40s' is not a token id of this model; they are 0 to %d", option, word,
                   vocab - 1);
         ids[(*count)++] = (int32_t)id;
     }

@@ -140,10 +140,11 @@ bool trainer_is_finished(const Trainer *t) {
     if (!finished) return false;
     if (t->world.rank == 0 && resume->same_out && resume->at.step == t->plan.steps) complete_logs(t);
     if (t->world.rank == 0 && resume->at.step > t->plan.steps)
-        printf("%s: this run is at step %lld, beyond --steps %lld: nothing is left to do; a larger --steps goes on\n",
+        printf("%s: this run is at step %lld, beyond --steps %lld: nothing is left to do; a larger --steps continues "
+               "it\n",
                resume->path, (long long)resume->at.step, (long long)t->plan.steps);
     else if (t->world.rank == 0)
-        printf("%s: this run is finished, all %lld updates are done; --steps N goes on\n", resume->path,
+        printf("%s: this run is finished, all %lld updates are done; --steps N continues it\n", resume->path,
                (long long)t->plan.steps);
     return true;
 }

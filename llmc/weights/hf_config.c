@@ -72,7 +72,7 @@ Config hf_config_read(const char *path) {
               MOST_BYTES);
     const Json *root =
         json_read((const char *)file_at(file, 0, file_size(file)), file_size(file), problem);
-    if (!root) fatal(EXIT_INPUT, "%s: no JSON: %s", path, problem);
+    if (!root) fatal(EXIT_INPUT, "%s: is not JSON: %s", path, problem);
     if (root->kind != JSON_OBJECT)
         fatal(EXIT_INPUT, "%s: holds %s, expected an object", path, json_kind(root));
 

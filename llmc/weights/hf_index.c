@@ -22,7 +22,7 @@ static const Json *read_index(const char *path) {
     const Json *root =
         json_read((const char *)file_at(file, 0, file_size(file)), file_size(file), problem);
     file_close(file);
-    if (!root) fatal(EXIT_INPUT, "%s: no JSON: %s", path, problem);
+    if (!root) fatal(EXIT_INPUT, "%s: is not JSON: %s", path, problem);
     const Json *map = json_member(root, "weight_map");
     if (!map || map->kind != JSON_OBJECT || map->count == 0)
         fatal(EXIT_INPUT, "%s: weight_map is %s, expected an object with a file for each tensor",

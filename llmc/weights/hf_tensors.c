@@ -137,7 +137,7 @@ void hf_check_weights(SafeTensors *file, const char *prefix, const TensorTable *
                      (tensor_table_find(table, name + strlen(prefix)) >= 0 ||
                       is_mask(name + strlen(prefix)));
         if (!known)
-            fatal(EXIT_INPUT, "%s: tensor \"%s\" is no part of a GPT-2 of this shape",
+            fatal(EXIT_INPUT, "%s: tensor \"%s\" is not part of a GPT-2 of this shape",
                   safetensor_path(file, stored), json_shown(name, shown));
     }
 }

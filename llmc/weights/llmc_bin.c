@@ -50,7 +50,7 @@ static void check_header(LlmcBin *bin, const char *path) {
               path, file_size(bin->file), HEADER_BYTES);
     int magic = header_int(bin->file, AT_MAGIC);
     if (magic != MAGIC)
-        fatal(EXIT_INPUT, "%s: magic number %d, expected %d: no llm.c GPT-2 model", path, magic,
+        fatal(EXIT_INPUT, "%s: magic number %d, expected %d: not an llm.c GPT-2 model", path, magic,
               MAGIC);
     bin->version = header_int(bin->file, AT_VERSION);
     if (bin->version != LLMC_BIN_FLOAT && bin->version != LLMC_BIN_BF16)

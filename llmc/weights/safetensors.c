@@ -82,12 +82,12 @@ static const Json *read_header(Part *part, const char *path) {
     uint64_t length = load_u64(file_at(part->file, 0, LENGTH_BYTES));
     if (length > MAX_HEADER)
         fatal(EXIT_INPUT,
-              "%s: says that its header has %llu bytes, but at most %d are allowed: no "
+              "%s: gives its header's size as %llu bytes, but at most %d are allowed: not a "
               "safetensors file",
               path, (unsigned long long)length, MAX_HEADER);
     if (length > size - LENGTH_BYTES)
         fatal(EXIT_INPUT,
-              "%s: says that its header has %llu bytes, but %zu follow: no safetensors file, "
+              "%s: gives its header's size as %llu bytes, but %zu follow: not a safetensors file, "
               "or cut",
               path, (unsigned long long)length, size - LENGTH_BYTES);
     part->data = LENGTH_BYTES + (size_t)length;
@@ -95,10 +95,10 @@ static const Json *read_header(Part *part, const char *path) {
     const char *text = (const char *)file_at(part->file, LENGTH_BYTES, (size_t)length);
     // the reference reader wants { as the first byte, too
     if (length == 0 || text[0] != '{')
-        fatal(EXIT_INPUT, "%s: the header does not start with {: no safetensors file", path);
+        fatal(EXIT_INPUT, "%s: the header does not start with {: not a safetensors file", path);
     char problem[JSON_PROBLEM];
     const Json *header = json_read(text, (size_t)length, problem);
-    if (!header) fatal(EXIT_INPUT, "%s: the header is no JSON: %s", path, problem);
+    if (!header) fatal(EXIT_INPUT, "%s: the header is not JSON: %s", path, problem);
     return header;
 }
 

@@ -138,7 +138,7 @@ static void open_safetensors(Weights *weights, const char *path) {
     else
         strcpy(directory, "."); // a name has more characters than that
     if (!path_exists_in(directory, "config.json"))
-        fatal(EXIT_INPUT, "%s: config.json is missing beside %s, so that nobody knows its shape; get it from where "
+        fatal(EXIT_INPUT, "%s: config.json is missing beside %s, so the model's shape is unknown; get it from where "
                           "the weights are from", path, name);
     bool part = path_exists_in(directory, index_file) && !path_exists_in(directory, model_file);
     open_directory(weights, directory, part ? NULL : path);
@@ -214,7 +214,7 @@ static void check_finite(const Weights *weights, const Tensor *tensor, size_t ro
     char index[48];
     bool turned = !weights->bin && tensor->transposed;
     snprintf(index, sizeof index, tensor->dims == 2 ? "%zu, %zu" : "%zu", at[turned], at[!turned]);
-    fatal(EXIT_INPUT, "%s: %s[%s] is %g; all weights must be finite: choose other weights, from before that",
+    fatal(EXIT_INPUT, "%s: %s[%s] is %g; all weights must be finite: choose other weights",
           weights->path, tensor->name, index, values[bad]);
 }
 
