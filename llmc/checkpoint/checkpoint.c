@@ -58,7 +58,7 @@ static void write_model(OutputFile *file, const GPT2 *model) {
     hf_write_tensors(file, &model->table, &weights, 1);
 }
 
-/* The table of the moments' file, where every matrix stands (out, in), as in memory: no other tool asks for
+/* The table of the moments' file, where every matrix is stored (out, in), as in memory: no other tool asks for
  * Conv1D's orientation there, and two thirds of a checkpoint need not be transposed. */
 static TensorTable moments_table(const TensorTable *weights) {
     TensorTable table = {.count = weights->count};
@@ -139,7 +139,7 @@ void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *st
 }
 
 // ---------------------------------------------------------------------------------------------
-// Verifying. Files are read with read(2): a file that is gone or cut is no error of the program here.
+// Verifying. Files are read with read(2): here a missing or shortened file is a result, not an error.
 
 enum { READ_BYTES = 1 << 16, MAX_STATE = 1 << 24 };
 
@@ -194,11 +194,11 @@ static const Json *read_state(const char *directory, char *problem) {
     return root;
 }
 
-/* Compares a file with the sum that the state has of it. */
+/* Compares a file with its checksum in the state. */
 static bool verify_file(const char *directory, const Json *root, const char *name, char *problem) {
     char *path = path_join(directory, name);
     FileChecksum want, got;
-    // size first: its message says more than a wrong checksum
+    // size first: its message is clearer than a wrong checksum
     bool listed = trainer_state_sum(root, name, &want), good = false;
     int failure = listed ? file_checksum_read(path, &got) : 0;
     refuse_unreadable(path, failure);
@@ -218,7 +218,7 @@ static bool verify_file(const char *directory, const Json *root, const char *nam
     return good;
 }
 
-/* A number that is another one after a file of the checkpoint was written, cut or replaced. */
+/* A number that changes when a file of the checkpoint is written, cut or replaced. */
 static uint64_t stamp_of(const char *directory) {
     uint64_t stamp = 0;
     for (int i = 0; i < NAMES; i++) {

@@ -162,7 +162,7 @@ static bool is_link(const char *path) {
     return lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
 }
 
-/* The link is made under a name of its own and renamed, so that at every moment there is one. */
+/* The link is made under a temporary name and then renamed, so that there is a link at every moment. */
 void checkpoints_mark_best(const char *out, int64_t step) {
     char *link = path_join(out, "best"), *made = path_join(out, ".best.tmp");
     char *checkpoint = checkpoints_path(out, step);

@@ -1,5 +1,5 @@
-/* checkpoint_list.h: the checkpoints of a run, OUT/step_NNNNNNNN: which there are, which is the newest good
- * one, and which may go. Other entries of OUT are never touched. Next: checkpoint.h for what is in one. */
+/* checkpoint_list.h: the checkpoints of a run, OUT/step_NNNNNNNN: finds the newest good one, and removes old ones.
+ * Other entries of OUT are never touched. Next: checkpoint.h for what is in one. */
 #ifndef LLMC_CHECKPOINT_LIST_H
 #define LLMC_CHECKPOINT_LIST_H
 
@@ -27,16 +27,16 @@ bool checkpoints_is_bare_run(const char *path);
  * fatal (EXIT_INPUT) when it is damaged, or a run has none that is good. free() releases the path. */
 char *checkpoints_resolve(const char *path);
 
-/* The run goes on from `step`: checkpoints beyond it, be they damaged or of another future, are renamed
- * to NAME.aside, with a warning. What interrupted saves left is removed. */
+/* The run continues from `step`: later checkpoints, damaged or written by an abandoned continuation, are renamed
+ * to NAME.aside, with a warning. Leftovers of interrupted saves are removed. */
 void checkpoints_set_aside(const char *out, int64_t step);
 
-/* Makes OUT/best, a link, lead to the checkpoint of `step`; where there is none such, removes the link. A file of
- * that name that is no link is left alone, with a warning. */
+/* Makes OUT/best, a link, lead to the checkpoint of `step`; if there is no such checkpoint, removes the link. A
+ * file of that name that is not a link is left alone, with a warning. */
 void checkpoints_mark_best(const char *out, int64_t step);
 
-/* After a checkpoint was saved: removes all but the newest `keep` (0: keeps all) and the one of step `best` (0: none).
- * A checkpoint with a file that this program does not write is left alone. */
+/* After a checkpoint was saved: removes all but the newest `keep` (0: keeps all) and the one of step `best` (0:
+ * none). A checkpoint with a file that this program does not write is left alone. */
 void checkpoints_keep(const char *out, int64_t keep, int64_t best);
 
 /* --overwrite: removes all checkpoints of OUT, likewise, and OUT/best. */

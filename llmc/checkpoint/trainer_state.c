@@ -15,7 +15,7 @@
 static const char format[] = "train_gpt2 checkpoint";
 enum { VERSION = 2, HEX_CHARS = 17 };
 
-/* What stands around the last member; between them are 16 digits. */
+/* The text around the last member; between its two parts are 16 digits. */
 static const char sum_begin[] = ",\n  \"xxh64\":\"", sum_end[] = "\"\n}\n";
 
 /* 16 hexadecimal digits: a JSON number could not hold 64 bits exactly. */
@@ -34,7 +34,7 @@ static void put_list(JsonWriter *json, const char *name, const StringList *list)
     json_close(json, ']');
 }
 
-/* Where put_setting writes, and the settings for what needs more than a text. */
+/* Where put_setting writes, and the settings for values that are not one text. */
 typedef struct {
     JsonWriter *json;
     const Settings *settings;
@@ -55,7 +55,7 @@ static void put_setting(void *context, const char *name, const char *value, bool
         json_put_json(w->json, name, value);
 }
 
-/* Where the run stands, and how long the logs were. */
+/* The run's counters, and how long the logs were. */
 static void put_counters(JsonWriter *json, const TrainerState *s) {
     char text[HEX_CHARS];
     json_put_integer(json, "step", s->step);
@@ -112,7 +112,7 @@ void trainer_state_write(OutputFile *file, const TrainerState *state, const Sett
 // ---------------------------------------------------------------------------------------------
 // Reading
 
-/* Whether the text ends with the right sum of what is before it. */
+/* Whether the text ends with the right checksum of the bytes before it. */
 static bool sum_is_right(const char *text, size_t bytes) {
     size_t begin = sizeof sum_begin - 1, end = sizeof sum_end - 1, tail = begin + 16 + end;
     if (bytes < tail) return false;

@@ -1,4 +1,4 @@
-/* trainer_state.h: trainer_state.json, what a checkpoint knows beside weights and moments.
+/* trainer_state.h: trainer_state.json, what a checkpoint holds beside weights and moments.
  *
  *   {"format": "train_gpt2 checkpoint", "version": 2,
  *    "step": 500,        index of the next update; the learning rate is a function of it
@@ -14,8 +14,8 @@
  *    "files": {"model.safetensors": {"bytes": 497774208, "sum": "16 hex digits"}, ...},      file_checksum.h
  *    "xxh64": "16 hex digits"}
  *
- * The last member is the sum (checksum.h) of all bytes before its line, so that no bit of a checkpoint goes
- * unguarded. Version 1 had transposed moments and sums over whole files; nothing reads it any more. */
+ * The last member is the checksum (checksum.h) of all bytes before its line, so that every bit of a checkpoint is
+ * protected. Version 1 had transposed moments and checksums of whole files; it is no longer read. */
 #ifndef LLMC_TRAINER_STATE_H
 #define LLMC_TRAINER_STATE_H
 
@@ -40,20 +40,20 @@ typedef struct {
     FileChecksum sum;
 } NamedChecksum;
 
-/* Writes the file; `files` (count) are those that stand beside it. */
+/* Writes the file; `files` (count) are those beside it. */
 void trainer_state_write(OutputFile *file, const TrainerState *state, const Settings *settings,
                          const NamedChecksum *files, int count);
 
 enum { STATE_PROBLEM = JSON_PROBLEM };
 
-/* The document in `text`, with its own sum checked. NULL where it is not what trainer_state_write wrote:
- * then problem (of STATE_PROBLEM bytes) says why. json_free releases it. */
+/* The document in `text`, with its own checksum checked. NULL where it is not what trainer_state_write wrote: then
+ * problem (of STATE_PROBLEM bytes) has the reason. json_free releases it. */
 const Json *trainer_state_read(const char *text, size_t bytes, char *problem);
 
-/* What the document says; false, with problem set, where a member is missing or out of range. */
+/* Reads the document; false, with problem set, where a member is missing or out of range. */
 bool trainer_state_counters(const Json *root, TrainerState *state, char *problem);
 
-/* The sum of one of the files; false where it is not listed. */
+/* The checksum of one of the files; false where it is not listed. */
 bool trainer_state_sum(const Json *root, const char *name, FileChecksum *sum);
 
 #endif

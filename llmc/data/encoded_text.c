@@ -1,5 +1,5 @@
 /* encoded_text.c: see encoded_text.h. A text is cut into pieces at places where that changes no token; threads
- * encode a few pieces side by side, and what they found is appended in order. */
+ * encode a few pieces side by side, and their tokens are appended in order. */
 #include "encoded_text.h"
 
 #include "../base/activity.h"
@@ -14,7 +14,7 @@ enum {
     TOGETHER = 32
 }; // bytes of a piece, and pieces that are encoded side by side
 
-/* Tokens as they stay: numbers of `width` bytes. */
+/* Tokens as they are kept: numbers of `width` bytes. */
 typedef struct {
     unsigned char *bytes;
     uint64_t count, capacity;

@@ -3,7 +3,7 @@
  * They are encoded at every start, on every rank, and kept in memory (2 bytes a token). Nothing is written:
  * machines need not share a disk, a read-only folder will do, and there is no second copy of the data that
  * could be of an older text. A resumed run compares the identity of the tokens (stream_identity) with the
- * checkpoint's. Large data are better encoded once, by `train_gpt2 tokenize`. */
+ * checkpoint's. It is better to encode large data once, with `train_gpt2 tokenize`. */
 #ifndef LLMC_ENCODED_TEXT_H
 #define LLMC_ENCODED_TEXT_H
 

@@ -32,7 +32,7 @@ static bool is_string(Bytes pickle, size_t at) {
            (at >= 5 && memcmp(p - 5, "X\x0a\0\0\0", 5) == 0);
 }
 
-/* The number whose opcode stands at `at`, after what stores the key; -1: there is none. */
+/* The number whose opcode is at `at`, after the opcode that stores the key; -1: there is none. */
 static int64_t number_at(Bytes pickle, size_t at) {
     static const size_t stored[256] = {[0x94] = 1, ['q'] = 2, ['r'] = 5};
     static const size_t width[256] = {['K'] = 1, ['M'] = 2, ['J'] = 4};

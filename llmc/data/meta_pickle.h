@@ -1,9 +1,9 @@
-/* meta_pickle.h: nanoGPT's meta.pkl, which lies beside character data and says how many characters there are.
+/* meta_pickle.h: nanoGPT's meta.pkl, which lies beside character data and contains the number of characters.
  * A pickle is a program; it is never run here. It is only searched for the one number. */
 #ifndef LLMC_META_PICKLE_H
 #define LLMC_META_PICKLE_H
 
-/* The vocab_size that the file says; 0 where there is no such file, or it says none that is plain to see. */
+/* The vocab_size in the file; 0 where there is no such file, or no such number is found. */
 int meta_pickle_vocab(const char *path);
 
 #endif

@@ -27,7 +27,7 @@ static void skip_spaces(Text *text) {
     while (text->at < text->end && (*text->at == ' ' || *text->at == '\n')) text->at++;
 }
 
-/* Ends the program: what stands at the cursor is not what is expected. */
+/* Ends the program: the text at the cursor is not what is expected. */
 static _Noreturn void refuse(Text *text, const char *field, const char *expected) {
     char found[SHOWN + 1];
     int n = 0, end = 0; // end: without blanks at the end

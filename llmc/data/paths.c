@@ -22,8 +22,8 @@
 
 typedef enum { SAYS_NOTHING, SAYS_TRAIN, SAYS_VAL, SAYS_TEST } Says;
 
-/* The words that say which part a file belongs to. What is held out goes before training data: no name that
- * says both is trained on. */
+/* The words that say which part a file belongs to. What is held out goes before training data: a file whose name
+ * has both words is not trained on. */
 static const struct {
     const char *word;
     Says says;
@@ -33,7 +33,7 @@ static const struct {
     {"train", SAYS_TRAIN}, {"training", SAYS_TRAIN},
 };
 
-/* Whether `word` stands in the name between other characters than letters. */
+/* Whether the name has `word` with no letter directly before or after it. */
 static bool has_word(const char *name, size_t length, const char *word) {
     size_t n = strlen(word);
     for (size_t i = 0; i + n <= length; i++)
@@ -43,14 +43,14 @@ static bool has_word(const char *name, size_t length, const char *word) {
     return false;
 }
 
-/* What one file or folder name says. */
+/* The part that a file's or folder's name implies. */
 static Says component_says(const char *name, size_t length) {
     for (size_t i = 0; i < sizeof part_words / sizeof *part_words; i++)
         if (has_word(name, length, part_words[i].word)) return part_words[i].says;
     return SAYS_NOTHING;
 }
 
-/* What a path says: the file's own name, else the nearest folder that says anything. */
+/* The part that a path implies: by the file's own name, else by the nearest folder that implies one. */
 static Says path_says(const char *path) {
     size_t end = strlen(path);
     for (;;) {
@@ -62,7 +62,7 @@ static Says path_says(const char *path) {
     }
 }
 
-/* What a directory gives: names with these endings. */
+/* A directory's data files are those with these endings. */
 typedef struct {
     const char *endings[4]; // up to NULL
     const char *in_words;
@@ -81,15 +81,15 @@ static bool has_ending(const char *name, const Endings *wanted) {
 
 // ---- entries ----------------------------------------------------------------------------------
 
-/* What one path stands for. */
+/* The files that one path names. */
 typedef struct {
     PathList list;
-    bool is_set;  // a directory or glob, whose names may tell parts
-    size_t fixed; // characters of each path that the user wrote, and that tell nothing
+    bool is_set;  // a directory or glob: names of its files may imply parts
+    size_t fixed; // characters of each path that the user wrote: they imply nothing
 } Entry;
 
-/* Whether to take an entry of a set: a regular file, or what cannot be looked at (a link that leads nowhere, say):
- * opening it will say so, where to leave it out would train on other data without a word. */
+/* Whether to take an entry of a set: a regular file, or one that cannot be examined (such as a link that leads
+ * nowhere): opening it reports the error; leaving it out would silently train on other data. */
 static bool is_wanted(const char *path) {
     struct stat status;
     return stat(path, &status) != 0 || S_ISREG(status.st_mode);
@@ -148,7 +148,7 @@ static PathList list_directory(const char *path, const Endings *wanted) {
     return list;
 }
 
-/* The length of the folder in which a pattern's first sign stands. */
+/* The length of the folder part before a pattern's first special character. */
 static size_t fixed_part(const char *pattern) {
     size_t end = strcspn(pattern, "*?[");
     while (end > 0 && pattern[end - 1] != '/') end--;
@@ -174,8 +174,8 @@ static PathList list_glob(const char *pattern) {
     return list;
 }
 
-/* A path that exists is meant as it is, even with a * in its name. What does not exist and is no
- * pattern is kept: opening it will say so. */
+/* A path that exists is meant as it is, even with a * in its name. A path that neither exists nor is a pattern is
+ * kept: opening it reports the error. */
 static Entry entry_of(const char *path, const Endings *wanted) {
     Entry entry = {.is_set = true};
     struct stat status;
@@ -199,12 +199,12 @@ static Entry entry_of(const char *path, const Endings *wanted) {
     return entry;
 }
 
-/* What the name of an entry's file says. A file that the user named alone is what the user says it is. */
+/* The part that the name of an entry's file implies. A file that the user named by itself has no part. */
 static Says file_says(const Entry *entry, int file) {
     return entry->is_set ? path_says(entry->list.files[file] + entry->fixed) : SAYS_NOTHING;
 }
 
-/* Whether any file of the entry says this. */
+/* Whether any file of the entry has this part. */
 static bool any_says(const Entry *entry, Says says) {
     for (int i = 0; i < entry->list.count; i++)
         if (file_says(entry, i) == says) return true;

@@ -13,8 +13,8 @@ typedef struct {
 /* The files of one part. Fatal (EXIT_INPUT) where an entry gives none, or the part has none. */
 PathList paths_expand(const char *const *paths, int count, StreamPart part);
 
-/* The same for text that is to be encoded: a directory gives the .txt, .jsonl and .ndjson files in it, and "-",
- * standard input, stands for itself. */
+/* The same for text that is to be encoded: a directory gives the .txt, .jsonl and .ndjson files in it, and "-" is
+ * standard input. */
 PathList paths_expand_texts(const char *const *paths, int count);
 
 /* How many files of directories and globs are named for which part. */

@@ -3,7 +3,7 @@
  * A number below 2^bits is cut into a low and a high half (the low one may be a bit longer). Each
  * round changes one half by a function of the other, which can be undone whatever the function is:
  * so all rounds together are a bijection of 0 .. 2^bits - 1. Cycle walking restricts it to 0 ..
- * n-1: what lands outside goes through again. As 2^bits < 2n, that takes less than two passes on
+ * n-1: results >= n are permuted again. As 2^bits < 2n, that takes less than two passes on
  * average (50 to 120 ns); only fewer than 33 numbers, which a domain of their size would mix badly,
  * get a larger one. */
 #include "permutation.h"

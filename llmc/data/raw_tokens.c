@@ -10,10 +10,10 @@
 #include <stdbool.h>
 
 enum {
-    LEAST = 32,      // values without which nothing is suspected
+    LEAST = 32,      // with fewer values nothing is suspected
     HEAD = 1 << 12,  // values looked at
-    MANY = 1 << 10,  // so many uint16 tokens surely have a byte from 128
-    HIGH_HALF = 4,   // the high half of a wider id is below
+    MANY = 1 << 10,  // so many uint16 tokens almost surely have a byte of 128 or more
+    HIGH_HALF = 4,   // the high half of a wider id is below this
     ZEROS = 1 << 20, // values of zeros that are read at a time
 };
 

@@ -100,14 +100,14 @@ static void describe_raw(Shard *shard, DataType type) {
     shard->tokens = size / width;
 }
 
-/* A .bin file of which nobody says what it is. */
+/* A .bin file whose kind is given neither by a header nor by --data-type. */
 static void describe_bin(Shard *shard) {
     refuse_text(shard);
     raw_tokens_check(shard->file);
     describe_raw(shard, DATA_UINT16);
 }
 
-/* A header says what the file is; --data-type must not say otherwise. */
+/* A header gives the file's type; --data-type must not contradict it. */
 static void check_type(const Shard *shard, DataType type) {
     if (type != DATA_AUTO && raw_types[type].type != shard->type)
         fatal(EXIT_INPUT, "%s: --data-type is %s, but the header of this %s says otherwise; leave it out",
@@ -123,7 +123,7 @@ static void describe_text(Shard *shard) {
               "%s: does not start with \\x93NUMPY, as a .npy file must; fetch or write it again",
               shard->name);
     }
-    // text has no zero bytes; its beginning is enough to tell
+    // text has no zero bytes; its beginning is enough to decide
     size_t head = size_min(size, 65536);
     const unsigned char *bytes = file_at(shard->file, 0, head), *nul = memchr(bytes, 0, head);
     if (nul)
@@ -204,7 +204,7 @@ static int64_t token_at(TokenType type, const unsigned char *from, size_t i) {
     return from[i];
 }
 
-/* Ends the program for the first of these tokens that is none. */
+/* Ends the program with the first of these tokens that is beyond the limit. */
 static _Noreturn void refuse_token(const Shard *shard, const unsigned char *from, uint64_t first,
                                    uint32_t limit) {
     size_t i = 0;

@@ -1,13 +1,11 @@
 /* shard.h: one data file (or text in memory) as an array of tokens: what kind it is, and its
  * tokens.
  *
- * The kind is told by content: an llm.c token shard, a NumPy .npy array, raw uint16 (only for names
- * ending in .bin), or else plain text. A name ending in .bin or .npy promises tokens: text there is
- * refused. Sizes and counts are checked when a file is opened; token ids by a scan of all (shard_scan.h) and
- * once more when they are read.
- * With a DataType other than auto a file without a header is taken for an array of that type, whatever it
- * looks like.
- * Not here: many files as one stream (stream.h). */
+ * The kind is recognised by content: an llm.c token shard, a NumPy .npy array, raw uint16 (only for names
+ * ending in .bin), or else plain text. A file whose name ends in .bin or .npy must hold tokens: text is refused.
+ * Sizes and counts are checked when a file is opened; token ids by a scan of all (shard_scan.h) and once more when
+ * they are read. With a DataType other than auto a file without a header is taken for an array of that type,
+ * whatever it looks like. Not here: many files as one stream (stream.h). */
 #ifndef LLMC_SHARD_H
 #define LLMC_SHARD_H
 

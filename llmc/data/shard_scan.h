@@ -1,5 +1,5 @@
-/* shard_scan.h: one pass over every token of a data file: a checksum that says whether two files hold the same
- * tokens, and the largest id, so that what no vocabulary has is found at the start of a run. */
+/* shard_scan.h: one pass over every token of a data file: a checksum that shows whether two files hold the same
+ * tokens, and the largest id, so that an id beyond the vocabulary is found at the start of a run. */
 #ifndef LLMC_SHARD_SCAN_H
 #define LLMC_SHARD_SCAN_H
 
@@ -7,7 +7,7 @@
 
 typedef struct {
     uint64_t checksum; // of the bytes of all tokens
-    uint64_t largest;  // id; a negative one counts as above all others. 0 where there are no tokens
+    uint64_t largest;  // id; a negative id counts as the largest; 0 if there are no tokens
 } ShardScan;
 
 /* Reads the shard on all threads (several GB/s from the page cache). Fatal (EXIT_INPUT) where it cannot be

@@ -10,8 +10,8 @@ typedef struct {
     uint64_t identity; // tokenizer_identity
 } ShardTokenizer;
 
-/* What is noted beside `path`, which is a directory of shards, or a file or glob in one. False where nothing is, or
- * nothing that can be read: shards need not be made by this program. */
+/* The tokenizer noted beside `path`, which is a directory of shards, or a file or glob in one. False where no note
+ * is, or an unreadable one: other programs make shards too. */
 bool shard_tokenizer_find(const char *path, ShardTokenizer *found);
 
 #endif

@@ -1,5 +1,5 @@
-/* shard_writer.c: see shard_writer.h. The tokens of a shard stay in memory until it is full: its header says
- * how many they are. A full shard is written when the next token comes, so that the last one is never empty. */
+/* shard_writer.c: see shard_writer.h. The tokens of a shard stay in memory until it is full: its header has their
+ * number. A full shard is written when the next token comes, so that the last one is never empty. */
 #define _GNU_SOURCE // asprintf
 #include "shard_writer.h"
 
@@ -39,7 +39,7 @@ void shard_writer_free(ShardWriter *w) {
     free(w);
 }
 
-/* Tokens of validation, whatever their number may be in the end. */
+/* The number of validation tokens, before the total is known. */
 static uint64_t val_tokens(const ShardWriter *w) {
     return w->plan.val_tokens < 0 ? w->plan.shard_tokens : (uint64_t)w->plan.val_tokens;
 }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a stream and its slices have in common. */
+/* What a stream and its slices share. */
 typedef struct {
     Shard *shards;
     uint64_t *ends; // ends[i]: tokens in shards 0 .. i
@@ -152,7 +152,7 @@ int stream_files(const Stream *stream) { return stream->shared->count; }
 
 const char *stream_name(const Stream *stream) { return stream->shared->name; }
 
-/* What meta.pkl beside a file says, where the file has no header that could. */
+/* The vocabulary in the meta.pkl beside a file, if the file has no header. */
 static int vocab_beside(const Shard *shard) {
     if (shard->type != TOKEN_U16 || shard->offset > 0) return 0;
     const char *slash = strrchr(shard->name, '/');
@@ -173,7 +173,7 @@ int stream_vocab_beside(const Stream *stream) {
     return vocab;
 }
 
-/* What one pass over file i finds; the pass is made once. */
+/* The result of one pass over file i; the pass is made once. */
 static const ShardScan *scan_of(const Stream *stream, int i) {
     Shards *shared = stream->shared;
     if (!shared->scans) {
@@ -195,7 +195,7 @@ void stream_set_vocab(Stream *stream, int vocab) {
     enum { PART = 1 << 14 };
     stream->limit = (uint32_t)vocab;
     if (stream_largest(stream) < stream->limit) return;
-    int32_t *tokens = memory_new(PART, sizeof *tokens, "tokens"); // whoever reads it finds the first one
+    int32_t *tokens = memory_new(PART, sizeof *tokens, "tokens"); // the scan reports the first such id
     for (uint64_t first = 0; first < stream->count; first += PART) {
         uint64_t left = stream->count - first;
         stream_read(stream, first, left < PART ? (size_t)left : PART, tokens);

@@ -1,6 +1,6 @@
-/* tokenize.c: `tokenize`: documents are encoded by all threads and written as shards. After each shard the state file
- * says where in which input it ended. A run that was killed starts again from that place, and writes the same bytes
- * as an undisturbed one; its settings and inputs must be the same, or it is refused. */
+/* tokenize.c: `tokenize`: documents are encoded by all threads and written as shards. After each shard the state
+ * file records in which input, and where, it ended. A run that was killed starts again from that place, and writes
+ * the same bytes as an undisturbed one; its settings and inputs must be the same, or it is refused. */
 #include "tokenize.h"
 
 #include "../base/error.h"
@@ -44,7 +44,7 @@ static void describe(const TokenizeJob *job, Setting settings[SETTINGS]) {
     settings[SETTINGS - 1].value = job->field;
 }
 
-/* Path, size and time of each input, to notice one that changed in between. */
+/* Path, size and time of each input, to notice an input that has changed. */
 static void put_inputs(JsonWriter *json, const TokenizeJob *job) {
     json_open(json, "inputs", '[');
     for (int i = 0; i < job->count; i++) {
@@ -60,7 +60,7 @@ static void put_inputs(JsonWriter *json, const TokenizeJob *job) {
     json_close(json, ']');
 }
 
-/* Writes the state file, whole or not at all. */
+/* Writes the state file, complete or not at all. */
 static void save_state(const TokenizeJob *job, const TokenizeState *state) {
     char checksum[17];
     JsonWriter json = {.lines = true};
@@ -116,7 +116,7 @@ static void compare_settings(const TokenizeJob *job, const char *path, const Jso
     }
 }
 
-/* Refuses to continue with inputs that are others, or have changed. */
+/* Refuses to continue if the inputs are different or have changed. */
 static void compare_inputs(const TokenizeJob *job, const char *path, const Json *inputs) {
     const Json *input = inputs ? inputs->first : NULL;
     if (!inputs || inputs->count != (size_t)job->count)
@@ -150,7 +150,7 @@ static TokenizeState read_state(const TokenizeJob *job, const char *path) {
     bool is_done = done && done->kind == JSON_TRUE;
     if (!is_done && number_of(path, root, "shards") == 0 && shard_writer_finds(job->plan.directory) == 0) {
         json_free(root);
-        return (TokenizeState){0}; // nothing that another job could spoil
+        return (TokenizeState){0}; // nothing that another job could overwrite
     }
     compare_settings(job, path, root);
     compare_inputs(job, path, json_member(root, "inputs"));
@@ -202,7 +202,7 @@ typedef struct {
     ShardWriter *writer;
     TokenizeState state;   // what was counted up to now; its place: the last one at which reading can begin
     TokenizeResult before; // what was counted up to that place
-    uint64_t skip;         // tokens still to be passed over
+    uint64_t skip;         // tokens still to be skipped
     bool any_text;
     EncodeProgress progress;
     void *context;

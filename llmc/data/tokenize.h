@@ -1,8 +1,8 @@
 /* tokenize.h: text inputs into a directory of token shards, in a way that may be interrupted at any moment.
  *
- * Beside the shards stands tokenize.json: the tokenizer, the settings, the inputs with their sizes and times,
+ * Beside the shards is tokenize.json: the tokenizer, the settings, the inputs with their sizes and times,
  * and after each shard that is whole where in the inputs its last token was. It is replaced whole, after the
- * shard has its name. So the next start with the same inputs and settings goes on behind the last shard that it
+ * shard has its name. So the next start with the same inputs and settings continues after the last shard that it
  * knows of, writes what follows, maybe one shard once more, and the bytes are those of a run that nothing has
  * interrupted. Other inputs or settings are refused by name. Next: shard_tokenizer.h. */
 #ifndef LLMC_TOKENIZE_H

@@ -1,5 +1,5 @@
-/* examples.c: see examples.h. Both readers append ids to one list and then describe the example; what both
- * must keep is checked in one place, add_example. */
+/* examples.c: see examples.h. Both readers append ids to one list and then describe the example; the rules that
+ * hold for both are checked in one place, add_example. */
 #include "examples.h"
 
 #include "../base/error.h"

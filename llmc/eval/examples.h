@@ -1,7 +1,7 @@
 /* examples.h: multiple-choice questions for a language model: a context and its completions, one of which is
  * right. HellaSwag (Zellers et al. 2019) is such a set, and MMLU can be written as one.
  *
- * Two formats, told apart by content. Whatever is wrong in a file is fatal (EXIT_INPUT) and named by line or
+ * Two formats, recognised by content. Any fault in a file is fatal (EXIT_INPUT) and named by line or
  * example.
  *
  *   JSON lines    HellaSwag's own: {"ctx": "A man", "endings": ["sits.", ...], "label": 0, ...}, an example a
@@ -10,7 +10,7 @@
  *                 65535, its bytes, its index, label, completions, and for the context and every completion the
  *                 number of tokens and the tokens (llm.c's dev/data/data_common.py).
  *
- * Not here: what a model makes of them (score.h). */
+ * Not here: how a model is scored on them (score.h). */
 #ifndef LLMC_EXAMPLES_H
 #define LLMC_EXAMPLES_H
 

@@ -1,4 +1,4 @@
-/* score.h: what a model makes of multiple-choice examples (examples.h).
+/* score.h: the score of a model on multiple-choice examples (examples.h).
  *
  * A completion's loss is the sum over its tokens, in nats, each after the context and those before it. The
  * model chooses the completion of the smallest loss (acc), or of the smallest mean loss of a token (acc_norm),

@@ -1,5 +1,6 @@
-/* text_units.c: how many bytes and words a stream of tokens stands for. Loss per token depends on the vocabulary; loss
- * per byte or per word can be compared between vocabularies. A word is a run of bytes that are not white space. */
+/* text_units.c: how many bytes and words of text a stream of tokens is. Loss per token depends on the vocabulary;
+ * loss per byte or per word can be compared between vocabularies. A word is a run of bytes that are not white
+ * space. */
 #include "text_units.h"
 
 enum { PIECE = 4096 }; // tokens

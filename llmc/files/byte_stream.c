@@ -1,5 +1,5 @@
 /* byte_stream.c: a file or standard input as a stream of bytes with a buffer that grows on demand: a caller may look
- * ahead as far as it needs, and takes bytes when it is done with them. The checksum of all bytes taken tells later
+ * ahead as far as it needs, and takes bytes when it is done with them. The checksum of all bytes taken shows later
  * whether the input is still the same. */
 #define _GNU_SOURCE // st_mtim
 #include "byte_stream.h"

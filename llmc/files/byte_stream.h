@@ -20,15 +20,16 @@ void byte_stream_close(ByteStream *stream);
  * only at the end. They stay until the next call. */
 const unsigned char *byte_stream_peek(ByteStream *stream, size_t wanted, size_t *available);
 
-/* Goes on behind the next `count` bytes, which peek has made available. */
+/* Moves past the next `count` bytes, which peek has made available. */
 void byte_stream_take(ByteStream *stream, size_t count);
 
 uint64_t byte_stream_offset(const ByteStream *stream); // of the next byte
 
-/* The XXH64 of all bytes taken so far; of a file in which byte_stream_skip went on without reading, 0. */
+/* The XXH64 of all bytes taken so far; 0 for a file of which byte_stream_skip has skipped a part without reading
+ * it. */
 uint64_t byte_stream_checksum(const ByteStream *stream);
 
-/* Goes on at `offset`, ahead of the next byte. Standard input and pipes are read up to there. */
+/* Continues at `offset`, which is after the next byte. Standard input and pipes are read up to there. */
 void byte_stream_skip(ByteStream *stream, uint64_t offset);
 
 /* "standard input" for "-", else the path. */

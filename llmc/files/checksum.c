@@ -30,7 +30,7 @@ static inline uint64_t round64(uint64_t lane, uint64_t input) {
     return rotate(lane + input * PRIME2, 31) * PRIME1;
 }
 
-/* A lane into the final sum. */
+/* A lane into the final checksum. */
 static inline uint64_t merge(uint64_t sum, uint64_t lane) {
     return (sum ^ round64(0, lane)) * PRIME1 + PRIME4;
 }
@@ -84,7 +84,7 @@ uint64_t checksum_value(const Checksum *sum) {
     for (; left >= 4; left -= 4, p += 4) x = rotate(x ^ load32(p) * PRIME1, 23) * PRIME2 + PRIME3;
     for (; left > 0; left--, p++) x = rotate(x ^ *p * PRIME5, 11) * PRIME1;
 
-    // the finalizer: every bit of the input reaches every bit of the sum
+    // the finalizer: every bit of the input affects every bit of the checksum
     x = (x ^ x >> 33) * PRIME2;
     x = (x ^ x >> 29) * PRIME3;
     return x ^ x >> 32;

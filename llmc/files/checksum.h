@@ -1,4 +1,4 @@
-/* checksum.h: XXH64 (the xxHash specification, seed 0), of which file_checksum.h makes the sum that guards a
+/* checksum.h: XXH64 (the xxHash specification, seed 0), from which file_checksum.h makes the checksum that guards a
  * checkpoint's files.
  *
  * It finds accidents, not forgery; at several GB/s it costs little beside the disk. The tool
@@ -18,10 +18,10 @@ typedef struct {
 void checksum_begin(Checksum *sum);
 void checksum_add(Checksum *sum, const void *data, size_t bytes);
 
-/* The sum of all bytes added so far; more may follow. */
+/* The checksum of all bytes added so far; more may follow. */
 uint64_t checksum_value(const Checksum *sum);
 
-/* The sum of one block. */
+/* The checksum of one block. */
 uint64_t checksum_of(const void *data, size_t bytes);
 
 #endif

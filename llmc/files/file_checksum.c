@@ -46,8 +46,8 @@ FileChecksum file_checksum_value(const FileChecksummer *summer) {
     return (FileChecksum){summer->bytes, checksum_value(&pieces)};
 }
 
-/* Sums the piece of a file that begins at byte `first`; less than a piece only at the file's end. Returns 0
- * or an errno. */
+/* Computes the checksum of the piece of a file that begins at byte `first`. A piece is shorter only at the file's
+ * end. Returns 0 or an errno. */
 static int read_piece(int descriptor, off_t first, Checksum *piece) {
     unsigned char *buffer = memory_new(READ_BYTES, 1, "a buffer for reading");
     int failure = 0;

@@ -101,9 +101,9 @@ enum { MOST_VERSION = 16 };
 
 static bool is_date(uint32_t number) { return number > FIRST_DATE && number < LAST_DATE; }
 
-/* By the magic number, and for swapped ones the version after it. Any other date of 2024 is one that we do not
- * know. No raw token file is taken for one: in our byte order a date is an id that GPT-2 does not have, in the
- * other one date and version are four ids that follow each other once in 1e14. */
+/* By the magic number, and for swapped ones the version after it. Any other date of 2024 is an unknown kind. No raw
+ * token file is mistaken for such a file: in our byte order a date is an id that GPT-2 does not have, in the other
+ * one date and version are four ids that follow each other once in 1e14. */
 static FileKind llmc_kind(uint32_t number, uint32_t version) {
     uint32_t swapped = __builtin_bswap32(number);
     bool is_swapped = is_date(swapped) && __builtin_bswap32(version) <= MOST_VERSION;
@@ -122,7 +122,7 @@ enum { TEXT_HEAD = 64, TEXT_LEAST = 32 };
 
 static bool is_blank(unsigned char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-/* Whether there is nothing else in a file's first bytes than ASCII letters, signs and blanks. */
+/* Whether a file's first bytes are all ASCII letters, signs and blanks. */
 static bool head_is_text(const unsigned char *head, size_t bytes) {
     for (size_t i = 0; i < bytes && i < TEXT_HEAD; i++)
         if (!is_blank(head[i]) && (head[i] < ' ' || head[i] > '~')) return false;

@@ -1,7 +1,6 @@
-/* file_kind.h: what a file is that is none of those the program was asked to read. Weights where data should
- * be, a download's error page, a compressed archive, a file of another byte order: each is told by its first
- * bytes, and has a way out.
- * Not here: the kinds that are read (data/shard.h, weights/weights.h). */
+/* file_kind.h: recognises files of a kind that the program was not asked to read. Weights where data should
+ * be, a download's error page, a compressed archive, a file of another byte order: each is recognised by its first
+ * bytes, and comes with advice. Not here: the kinds that are read (data/shard.h, weights/weights.h). */
 #ifndef LLMC_FILE_KIND_H
 #define LLMC_FILE_KIND_H
 
@@ -16,8 +15,8 @@ typedef struct {
     const char *model; // and where weights are
 } FileKind;
 
-/* What the file's first bytes say. A file that the program reads as data or weights has a kind, too, since it
- * may be given in the other's place: ask only after looking for what was expected. */
+/* The kind that the file's first bytes show. A file that the program reads as data or weights has a kind, too,
+ * since it may be given in the other's place: ask only after looking for what was expected. */
 FileKind file_kind(File *file);
 
 /* The same for a file of which the first FILE_KIND_HEAD bytes (or all) are here. */

@@ -75,7 +75,7 @@ static void refuse_dangling(const char *path) {
     fatal(EXIT_INPUT, "%s: is a link to %s, which does not exist; fetch that file, or correct the link", path, target);
 }
 
-/* Ends the program because `path` does not exist; names the neighbour that may have been meant. */
+/* Ends the program because `path` does not exist; names the file beside it that may have been meant. */
 static _Noreturn void missing(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char folder[PATH_MAX], best[NAME_MAX + 1] = "";

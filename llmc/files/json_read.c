@@ -15,8 +15,8 @@
 
 enum { MAX_DEPTH = 64, BLOCK_VALUES = 128, MAX_NUMBER = 64 };
 
-/* Values that any text may have, and of a longer one the bytes that must stand for each: a value takes 56 bytes of
- * memory, but 2 of a text such as [0,0,0]. The header of a file of tensors has 7 or more. */
+/* Values that any text may have, and for a longer one the bytes of text that each must have: a value takes 56 bytes
+ * of memory, but 2 of a text such as [0,0,0]. The header of a file of tensors has 7 or more. */
 enum { SOME_VALUES = 4096, BYTES_A_VALUE = 6 };
 
 typedef struct Block {
@@ -110,7 +110,7 @@ static char *put_utf8(char *to, int32_t code) {
     return to;
 }
 
-/* Decodes \uXXXX, or two of them that are a surrogate pair; p->at stands at the 'u'. */
+/* Decodes \uXXXX, or two of them that are a surrogate pair; p->at is at the 'u'. */
 static bool take_unicode_escape(Parser *p, char **to) {
     const char *where = p->at - 1;
     int32_t code = hex4(p, p->at + 1);
@@ -130,7 +130,7 @@ static bool take_unicode_escape(Parser *p, char **to) {
     return true;
 }
 
-/* p->at stands behind the backslash. */
+/* p->at is after the backslash. */
 static bool take_escape(Parser *p, char **to) {
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     if (*p->at == 'u') return take_unicode_escape(p, to);
@@ -141,7 +141,7 @@ static bool take_escape(Parser *p, char **to) {
     return true;
 }
 
-/* p->at stands at the opening quote. *out is the decoded string, ended by 0 where it ends. */
+/* p->at is at the opening quote. *out is the decoded string, ended by 0 where it ends. */
 static bool take_string(Parser *p, const char **out) {
     const char *opening = p->at++;
     char *to = p->at;
@@ -268,7 +268,7 @@ static bool take_name(Parser *p, Json *member) {
     return take(p, ':') || fail(p, p->at, "no colon after a name");
 }
 
-/* p->at stands at the opening bracket or brace. */
+/* p->at is at the opening bracket or brace. */
 static bool take_elements(Parser *p, Json *value, int depth) {
     const char *opening = p->at;
     bool object = *p->at++ == '{';

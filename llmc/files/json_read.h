@@ -1,4 +1,4 @@
-/* json_read.h: reads JSON (RFC 8259), strictly: a text is hostile until it has been checked.
+/* json_read.h: reads JSON (RFC 8259), strictly: a text is untrusted until it has been checked.
  *
  * Refused beyond the grammar: duplicate names, nesting deeper than 64, text that is not UTF-8, lone
  * surrogates, \u0000 (strings here end with 0) and numbers too large for a double. Memory grows
@@ -35,13 +35,13 @@ typedef struct Json {
 
 enum { JSON_PROBLEM = 200 };
 
-/* The value that `text` spells; json_free releases it. NULL when it spells none: then problem (of
- * JSON_PROBLEM bytes) says where and why: "line 3, column 7: a comma before the end of an array".
+/* The value that `text` spells; json_free releases it. NULL when it is not JSON: then problem (of
+ * JSON_PROBLEM bytes) has the place and the reason: "line 3, column 7: a comma before the end of an array".
  */
 const Json *json_read(const char *text, size_t bytes, char *problem);
 void json_free(const Json *root);
 
-/* The member of an object called `name`, or NULL; also NULL where `value` is NULL or no object. */
+/* The member of an object called `name`, or NULL; also NULL where `value` is NULL or not an object. */
 const Json *json_member(const Json *value, const char *name);
 
 /* True, with *out set, when `value` (which may be NULL) is a whole number from `least` to `most`.

@@ -19,7 +19,7 @@
 typedef struct {
     char *text; // ends with 0
     size_t length, capacity;
-    bool lines; // set before the first call: each member stands on a line of its own
+    bool lines; // set before the first call: each member is on a line of its own
     int depth;  // open brackets
 } JsonWriter;
 
@@ -32,8 +32,8 @@ void json_put_string(JsonWriter *w, const char *name, const char *text);
 void json_put_integer(JsonWriter *w, const char *name, int64_t value);
 void json_put_unsigned(JsonWriter *w, const char *name, uint64_t value);
 
-/* A number that reads back as the very double. JSON has no NaN and no infinities: these become the
- * strings "NaN", "Infinity" and "-Infinity", so that a record of them says which it was. */
+/* A number that round-trips: reading it gives the same double. JSON has no NaN and no infinities: these become the
+ * strings "NaN", "Infinity" and "-Infinity", so that a record shows which it was. */
 void json_put_real(JsonWriter *w, const char *name, double value);
 
 /* Text that is JSON already. */

@@ -51,7 +51,7 @@ static int open_file(const char *path) {
     return -1;
 }
 
-/* Says in the file who holds it. Only for people: failing changes nothing about the lock. */
+/* Writes into the file who holds it. Only people read this: the lock holds even if writing fails. */
 static void sign(int descriptor) {
     char text[LOCK_HOLDER], host[100] = "";
     if (gethostname(host, sizeof host - 1) != 0 || !host[0]) strcpy(host, "an unknown host");
@@ -86,7 +86,7 @@ int lock_take(const char *path, double seconds, Lock **lock, char holder[LOCK_HO
     for (long turns = (long)(seconds * 1000 / TURN_MS);; turns--) {
         failure = try_once(path, &descriptor, holder);
         if (failure != EWOULDBLOCK || turns <= 0) break;
-        activity_tick(); // to wait here is no hang
+        activity_tick(); // to wait here is not a hang
         nanosleep(&turn, NULL);
     }
     if (failure) return failure;

@@ -1,10 +1,10 @@
-/* lock.h: a lock that one process holds and that is gone with it, however it ends.
+/* lock.h: a lock that one process holds. It is released when the process ends, however it ends.
  *
- * A lock is a file, locked with flock(2) for as long as the process holds it open; its text says who
- * holds it: "process 4711 on host". The kernel releases it when the process ends. The file itself
- * stays. Relied on: flock works between all who use the file. That is so on local disks, on NFS from
- * Linux 2.6.12 on (where the server must lock: not with -o nolock), on Lustre with -o flock and on GPFS.
- * Where a file system has no locks, lock_take says so, and the caller must not go on. */
+ * A lock is a file, locked with flock(2) for as long as the process holds it open; its text names the holder:
+ * "process 4711 on host". The kernel releases it when the process ends. The file itself stays. It relies on flock
+ * working between all who use the file. It does on local disks, on NFS from Linux 2.6.12 on (where the server must
+ * lock: not with -o nolock), on Lustre with -o flock and on GPFS. Where a file system has no locks, lock_take
+ * reports it, and the caller must not continue. */
 #ifndef LLMC_LOCK_H
 #define LLMC_LOCK_H
 
@@ -15,8 +15,9 @@ typedef struct Lock Lock;
 enum { LOCK_HOLDER = 160 };
 
 /* Takes the lock `path`, which is created where it is missing, and waits up to `seconds` while another
- * process holds it. Returns 0 and the lock; EWOULDBLOCK, with `holder` saying who has it; or another
- * errno when it cannot be had at all. A link is not followed (ELOOP), nor a file with another name taken (EMLINK). */
+ * process holds it. Returns 0 and the lock; EWOULDBLOCK, with the name of the process in `holder`; or another errno
+ * when the file cannot be locked. A link is not followed (ELOOP), and a file with another name is not used
+ * (EMLINK). */
 int lock_take(const char *path, double seconds, Lock **lock, char holder[LOCK_HOLDER]);
 
 /* Whether `path` still leads to the locked file: false when its directory was moved, removed or replaced. */

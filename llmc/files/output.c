@@ -19,11 +19,11 @@
 
 enum {
     BUFFER_BYTES = 1 << 18,
-    SEND_BYTES = 1 << 23, // the disk starts on so many bytes while the next are being made
+    SEND_BYTES = 1 << 23, // the disk starts to write this many bytes while the next are being computed
 };
 
 struct Output {
-    char *name, *parent; // parent: the directory that it will stand in
+    char *name, *parent; // parent: the directory that it will be in
     Temporary temporary;
     OutputKind kind;
     bool renamed;
@@ -67,7 +67,7 @@ _Noreturn static void fail(Output *output, const char *doing, const char *path) 
 // ---------------------------------------------------------------------------------------------
 // Writing
 
-/* Makes what was renamed, created or removed in a directory last. */
+/* Fsyncs a directory, so that renames, creations and removals in it survive a power cut. */
 static void sync_directory(Output *output, const char *path) {
     int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) fail(output, "open the directory", path);
@@ -76,7 +76,7 @@ static void sync_directory(Output *output, const char *path) {
     close(descriptor);
 }
 
-/* The directory in which `name` stands; free() releases it. */
+/* The directory that `name` is in; free() releases it. */
 static char *parent_of(const char *name) {
     char *parent = memory_string(name);
     char *slash = strrchr(parent, '/');
@@ -127,7 +127,7 @@ static void send(OutputFile *file) {
 #ifdef SYNC_FILE_RANGE_WRITE
     off_t from = (off_t)file->sent, bytes = (off_t)(file->written - file->sent);
     sync_file_range(file->descriptor, from, bytes,
-                    SYNC_FILE_RANGE_WRITE); // a wish: no harm in failing
+                    SYNC_FILE_RANGE_WRITE); // a hint: correctness does not depend on it
 #endif
     file->sent = file->written;
 }
@@ -193,11 +193,11 @@ static int rename_to_name(const Output *output) {
 
 void output_commit(Output *output) {
     if (output->kind == OUTPUT_DIRECTORY) sync_directory(output, output->temporary.content);
-    // contents are on the disk before the name is; then the name is made to last
+    // contents are on the disk before the name is; then the directory is fsynced
     if (rename_to_name(output) != 0) fail(output, "rename to its name", output->name);
     output->renamed = true;
     sync_directory(output, output->parent);
-    temporary_remove(&output->temporary); // empty now: what is left of it harms nobody
+    temporary_remove(&output->temporary); // empty now: it does no harm if it stays
     free(output->parent);
     free(output->name);
     free(output);

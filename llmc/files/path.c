@@ -1,5 +1,5 @@
 /* path.c: names of files. Only ENOENT and ENOTDIR mean that there is nothing; anything else (no permission, a failing
- * disk) ends the program, because to take it for nothing might overwrite what is there. */
+ * disk) ends the program, because a file that was taken for missing might be overwritten. */
 #include "path.h"
 
 #include "../base/error.h"

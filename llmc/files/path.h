@@ -1,13 +1,13 @@
-/* path.h: what the names of files say. Only ENOENT means that there is nothing: whatever else keeps the
- * program from looking ends it, before anything is changed. */
+/* path.h: whether files exist, and their names. Only ENOENT means that a file is missing: any other error ends the
+ * program, before anything is changed. */
 #ifndef LLMC_PATH_H
 #define LLMC_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether there is anything of that name, be it a link that leads nowhere. False where a directory on the way
- * is missing or is none. Fatal (EXIT_RUNTIME) where that cannot be found out. */
+/* Whether anything of that name exists, even a link that leads nowhere. False where a directory on the way
+ * is missing or is not a directory. Fatal (EXIT_RUNTIME) where that cannot be found out. */
 bool path_exists(const char *path);
 
 /* The same for directory/name. */
@@ -20,8 +20,7 @@ unsigned char *path_read(const char *path, size_t most, size_t *bytes);
 /* "directory/name"; free() releases it. */
 char *path_join(const char *directory, const char *name);
 
-/* Makes the entry of `path` in its directory last through a power cut. A wish: where the directory cannot be synced
- * nothing is said. */
+/* Fsyncs the directory of `path`, so that the entry survives a power cut. A hint: a failure is not reported. */
 void path_sync(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* temporary.c: see temporary.h. Everything is removed relative to open directories, none of them reached
- * through a link: what another user puts in our way is never followed. */
+ * through a link: a link of another user is never followed. */
 #define _GNU_SOURCE
 #include "temporary.h"
 
@@ -128,8 +128,8 @@ static char *next_name(const char *name) {
     return join(name, digits, suffix);
 }
 
-/* The locked mark of a directory just made. -1 with errno; ENOENT when another process took the directory,
- * not yet marked, for a rest and removed it. */
+/* The locked mark of a directory just made. -1 with errno; ENOENT when another process took the directory, which
+ * was not yet marked, for a leftover and removed it. */
 static int make_mark(const char *directory) {
     char *path = join(directory, "/", mark_name);
     int mark, failure;
@@ -141,7 +141,7 @@ static int make_mark(const char *directory) {
         if (lock_descriptor(mark) == EWOULDBLOCK) failure = ENOENT; // it is being removed
         struct stat status;
         if (!failure && fstat(mark, &status) == 0 && status.st_nlink == 0) failure = ENOENT; // it was
-        while (!failure && write(mark, mark_text, sizeof mark_text - 1) < 0) // for people: half of it will do
+        while (!failure && write(mark, mark_text, sizeof mark_text - 1) < 0) // for people: a part may be missing
             if (errno != EINTR) failure = errno;
         if (failure) close(mark), unlink(path);
     }
@@ -197,8 +197,8 @@ static bool is_temporary_name(const char *entry, const char *name) {
     return !name || (strlen(name) == length - tail && strncmp(entry, name, length - tail) == 0);
 }
 
-/* Removes one if it has the mark, is this user's, and nobody holds it. An empty one goes as well: its process
- * was killed before it could mark it. */
+/* Removes one if it has the mark, is this user's, and no process holds its lock. An empty one goes as well: its
+ * process was killed before it could mark it. */
 static void clean_one(const char *path) {
     struct stat status;
     int directory = open_directory(AT_FDCWD, path);
@@ -214,7 +214,7 @@ static void clean_one(const char *path) {
 
 void temporary_clean(const char *path, const char *name) {
     DIR *directory = opendir(path);
-    if (!directory) return; // a rest harms nobody
+    if (!directory) return; // a leftover does no harm
     for (struct dirent *entry; (entry = readdir(directory));) {
         if (!is_temporary_name(entry->d_name, name)) continue;
         char *rest = join(path, "/", entry->d_name);

@@ -1,12 +1,12 @@
-/* temporary.h: where an output grows before it gets its name, and how that is removed without touching
+/* temporary.h: where an output is written before it gets its name, and how that is removed without touching
  * what belongs to others.
  *
  *   NAME.train_gpt2-0123456789abcdef.tmp/   made by one process for itself: mkdir fails where something is
- *     unfinished.train_gpt2     the mark: what has none is not ours. Locked (lock.h) by its process
+ *     unfinished.train_gpt2     the mark: a directory without it is not ours. Locked (lock.h) by its process
  *     content                   the file, or the directory of files, that will be renamed to NAME
  *
- * Two processes that write to one NAME never meet. A directory whose process is gone is known by its mark
- * and by nobody holding it, and is removed by the next that writes to NAME. Next: output.h. */
+ * Two processes that write to one NAME never use the same directory. If a directory has the mark and no process
+ * holds its lock, its process is gone; the next process that writes to NAME removes it. Next: output.h. */
 #ifndef LLMC_TEMPORARY_H
 #define LLMC_TEMPORARY_H
 

@@ -21,7 +21,7 @@ enum { SIGN = 0x73696e67, QUESTION, ANSWER }; // kinds; other programs' packets 
 
 // ---- packets ----------------------------------------------------------------------------------
 
-/* The code that only ranks of this run can compute: SipHash of all that stands before it. */
+/* The code that only ranks of this run can compute: SipHash of all bytes before it. */
 static uint64_t code_of(const Heartbeat *heart, const Packet *packet) {
     return siphash(&heart->key, packet, offsetof(Packet, code));
 }
@@ -41,7 +41,7 @@ static bool is_genuine(const Heartbeat *heart, const Packet *packet, uint64_t ki
 
 // ---- sockets ----------------------------------------------------------------------------------
 
-/* A socket that never waits, bound to a free port of every address; -1 when that cannot be. */
+/* A socket that never waits, bound to a free port on every address; -1 when that fails. */
 static int bound_socket(int type, in_port_t *port) {
     struct sockaddr_in any = {.sin_family = AF_INET};
     socklen_t size = sizeof any;
@@ -95,7 +95,7 @@ void heartbeat_close(Heartbeat *heart) {
     heart->udp = heart->listener = -1;
 }
 
-// ---- signs of life, over UDP --------------------------------------------------------------------
+// ---- heartbeats, over UDP ------------------------------------------------------------------------
 
 /* The i-th address of a peer. */
 static struct sockaddr_in address_of(const Peer *peer, int i, in_port_t port) {
@@ -104,13 +104,13 @@ static struct sockaddr_in address_of(const Peer *peer, int i, in_port_t port) {
 
 void heartbeat_send(Heartbeat *heart, const Peer *to, const Pulse *pulse) {
     Packet packet = make(heart, SIGN, ++heart->sent, pulse);
-    for (int i = 0; i < to->count; i++) { // those that lead nowhere do no harm
+    for (int i = 0; i < to->count; i++) { // addresses that lead nowhere do no harm
         struct sockaddr_in address = address_of(to, i, to->udp);
         sendto(heart->udp, &packet, sizeof packet, MSG_NOSIGNAL, (struct sockaddr *)&address, sizeof address);
     }
 }
 
-/* Whether a packet came from where the peer is. One with more addresses than are listed may be anywhere. */
+/* Whether a packet came from an address of the peer. A peer with more addresses than are listed may send from any. */
 static bool is_from(const Peer *peer, const struct sockaddr_in *sender) {
     if (peer->count == HEARTBEAT_ADDRESSES) return true;
     for (int i = 0; i < peer->count; i++)
@@ -161,7 +161,7 @@ static bool say(Caller *caller, const Packet *packet) {
     return send(caller->socket, packet, sizeof *packet, MSG_NOSIGNAL) == (ssize_t)sizeof *packet;
 }
 
-/* Reads on. True when the packet is whole; hangs up when it will never be. */
+/* Continues to read. True when the packet is complete; closes the connection when it cannot become complete. */
 static bool listen_to(Caller *caller) {
     ssize_t n = recv(caller->socket, (char *)&caller->packet + caller->bytes, sizeof(Packet) - caller->bytes, 0);
     if (n > 0) caller->bytes += (size_t)n;
@@ -169,7 +169,7 @@ static bool listen_to(Caller *caller) {
     return caller->socket >= 0 && caller->bytes == sizeof(Packet);
 }
 
-/* Takes calls in, each in the place of the one that came before HEARTBEAT_CALLERS others. */
+/* Accepts connections; each replaces the one that came HEARTBEAT_CALLERS connections before it. */
 static void take_calls(Heartbeat *heart, int *budget) {
     for (; *budget > 0; --*budget) {
         int fd = accept(heart->listener, NULL, NULL);
@@ -179,11 +179,11 @@ static void take_calls(Heartbeat *heart, int *budget) {
         hang_up(&heart->callers[HEARTBEAT_CALLERS - 1]);
         memmove(&heart->callers[1], &heart->callers[0], (HEARTBEAT_CALLERS - 1) * sizeof(Caller));
         heart->callers[0] = (Caller){.socket = fd};
-        if (listen_to(&heart->callers[0])) break; // a question that came at once is answered below
+        if (listen_to(&heart->callers[0])) break; // a question that arrived with the connection is answered below
     }
 }
 
-/* Answers those who ask over TCP whether this rank is there. */
+/* Answers the ranks that ask over TCP whether this rank is alive. */
 static void answer_calls(Heartbeat *heart) {
     for (int i = 0; i < HEARTBEAT_CALLERS; i++) {
         Caller *caller = &heart->callers[i];

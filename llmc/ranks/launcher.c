@@ -1,5 +1,5 @@
-/* launcher.c: finds out from the environment which launcher started this process, and what rank it has. Every launcher
- * sets variables of its own; a set of variables that contradict each other is a usage error. */
+/* launcher.c: finds out from the environment which launcher started this process, and what rank it has. Every
+ * launcher sets variables of its own; a set of variables that contradict each other is a usage error. */
 #include "launcher.h"
 
 #include "../base/error.h"
@@ -18,7 +18,7 @@ typedef struct {
     const char *only_with;   // a variable without which the others mean nothing, or NULL
 } Variables;
 
-/* In the order in which they are believed. An MPI launcher comes first: scripts often export RANK
+/* In order of precedence. An MPI launcher comes first: scripts often export RANK
  * and WORLD_SIZE beside it, and mpirun inside a Slurm job sees Slurm's variables too. A Slurm batch
  * script itself has them as well; only inside a step (srun) do they number this process. */
 static const Variables launchers[] = {
@@ -61,8 +61,8 @@ Launcher launcher_detect(void) {
     return (Launcher){"none", false, 0, 1};
 }
 
-/* Where a process's standard output leads: "/dev/pts/3", "pipe:[4711]", a file. False where the system does
- * not say. */
+/* Where a process's standard output leads: "/dev/pts/3", "pipe:[4711]", a file. False where the system has no such
+ * information. */
 static bool output_of(long pid, char path[PATH_CHARS]) {
     char link[64];
     snprintf(link, sizeof link, "/proc/%ld/fd/1", pid);
@@ -71,7 +71,7 @@ static bool output_of(long pid, char path[PATH_CHARS]) {
     return length > 0;
 }
 
-/* The parent of a process, 0 where there is none or the system does not say. */
+/* The parent of a process, 0 where there is none or it is not known. */
 static long parent_of(long pid) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%ld/stat", pid); // "PID (NAME) STATE PARENT ..."

@@ -1,4 +1,4 @@
-/* launcher.h: what started this process, as the environment tells. Open MPI's mpirun, MPICH's and
+/* launcher.h: which launcher started this process, from the environment. Open MPI's mpirun, MPICH's and
  * Intel's mpiexec, srun and torchrun each leave their variables there; none means one process.
  * Not here: joining the other ranks (world.h). */
 #ifndef LLMC_LAUNCHER_H
@@ -17,7 +17,7 @@ typedef struct {
 Launcher launcher_detect(void);
 
 /* Whether what this process prints ends on a terminal. mpirun gives ranks a pseudo-terminal whatever its own
- * output is, so under a launcher the launcher's output counts; false where that cannot be seen. */
+ * output is, so under a launcher the launcher's output counts; false where that is not known. */
 bool launcher_output_is_terminal(void);
 
 #endif

@@ -20,22 +20,22 @@
 enum {
     TURN_MS = 200,
     BUDGET = 4096,   // packets read in a turn: a flood takes a few percent of a core
-    CHECK_TURNS = 10, // that the second way has to confirm a silence
+    CHECK_TURNS = 10, // for the second check to confirm a silence
     ASK_TURNS = 3,
-    GRACE_TURNS = 50, // for a launcher that is ending all ranks: who was first has said why
-    STALE_TURNS = 25, // after which a sign of life says nothing of now
-    SLACK_TURNS = 15, // by which one who hangs is named before those who wait for it
+    GRACE_TURNS = 50, // for a launcher that is ending all ranks: the first rank has printed the reason
+    STALE_TURNS = 25, // after which a heartbeat is too old to count
+    SLACK_TURNS = 15, // so that a hanging rank is named before the ranks that wait for it
 };
 
 /* Of the rank that this one watches: the next in the ring. */
 typedef struct {
     Peer peer;
     int rank;
-    bool seen;       // it is on this system: the kernel tells whether it lives
-    bool known;      // it has given a sign, or is seen
-    bool unheard;    // a warning was given that its signs do not arrive
+    bool seen;       // it is on this system: the kernel shows whether it is alive
+    bool known;      // it has sent a heartbeat, or is seen
+    bool unheard;    // a warning was printed that its heartbeats do not arrive
     uint64_t silent; // turns
-    uint64_t check;  // turns since the second way was begun, or 0
+    uint64_t check;  // turns since the second check began, or 0
     int64_t sleeps;  // of its thread, when that was
     Pulse pulse;     // its last one
     uint64_t age;    // turns since that came
@@ -49,7 +49,7 @@ static struct {
     _Atomic uint64_t hang_limit, rank_limit; // in turns; 0: none
     atomic_bool joined;                      // what follows is filled in
     double rank_seconds;
-    Peer me, before; // before: who hears this one's signs of life
+    Peer me, before; // before: the rank that receives this one's heartbeats
     Watched after;
     Heartbeat heart;
 } watch;
@@ -80,7 +80,7 @@ static void take_pulse(Pulse *mine) {
     mine->still = moved ? 0 : mine->still + 1;
     mine->idle = mine->still;
     if (!activity_waits(now.activity) || !atomic_load(&watch.joined)) return;
-    const Watched *w = &watch.after; // who waits is only as idle as the one it waits for
+    const Watched *w = &watch.after; // a rank that waits counts as idle only as long as the rank it waits for
     uint64_t theirs = w->age < STALE_TURNS ? w->pulse.idle + w->age : 0; // 0: not known, so no reason to end
     if (theirs < mine->idle) mine->idle = theirs;
 }
@@ -97,15 +97,15 @@ static void judge_hang(const Pulse *mine) {
         if (waits && mine->still >= limit + 2 * slack) end_hang(world_rank(), &watch.me, mine, mine->still);
         return;
     }
-    // the rank that it watches, if that cannot even end itself
+    // the rank that it watches, if that rank cannot even end itself
     if (w->known && !activity_waits(w->pulse.at.activity) && w->pulse.still >= limit + slack)
-        end_hang(w->rank, &w->peer, &w->pulse, w->pulse.still); // it should have ended itself
+        end_hang(w->rank, &w->peer, &w->pulse, w->pulse.still); // (a hanging rank should have ended itself)
     if (waits && mine->idle >= limit + 2 * slack) end_hang(world_rank(), &watch.me, mine, mine->idle);
 }
 
 // ---- silence ------------------------------------------------------------------------------------
 
-/* The watched rank lives, for it has given a sign of life (`heard`) or the second way says so. */
+/* The watched rank is alive: it has sent a heartbeat (`heard`), or the second check shows it. */
 static void lives(Watched *w, bool heard) {
     if (!heard && !w->unheard) {
         w->unheard = true;
@@ -119,12 +119,13 @@ static void lives(Watched *w, bool heard) {
     heartbeat_hang_up(&watch.heart);
 }
 
-/* Whether the watched rank is silent for longer than the limit, and the second way confirms it. */
+/* Whether the watched rank is silent for longer than the limit, and the second check confirms it. */
 static void judge_silence(Watched *w, bool answered) {
     uint64_t limit = atomic_load(&watch.rank_limit);
     if (answered) lives(w, false);
     if (limit == 0 || ++w->silent < limit) return;
-    // Silent for the whole limit: now the second way. On one system the kernel is asked, elsewhere the rank over TCP.
+    // Silent for the whole limit: now the second check. On one system the kernel is asked, elsewhere the rank over
+    // TCP.
     if (w->check++ == 0) w->sleeps = w->seen ? heartbeat_sleeps(&w->peer) : -1;
     if (w->seen) {
         int64_t now = heartbeat_sleeps(&w->peer);
@@ -172,7 +173,7 @@ static bool take_turn(bool *answered) {
     return true;
 }
 
-/* The number by which the system knows this thread. */
+/* The system's number of this thread. */
 static int64_t thread_number(void) {
 #ifdef SYS_gettid
     return syscall(SYS_gettid);
@@ -181,7 +182,7 @@ static int64_t thread_number(void) {
 #endif
 }
 
-/* The thread: listen for a turn, send a heartbeat, judge. */
+/* The thread: listen for a turn, send a heartbeat, then decide. */
 static void *watch_thread(void *unused) {
     (void)unused;
     Pulse mine = {.at = activity_state()};
@@ -211,7 +212,7 @@ void watchdog_start(double hang_timeout) {
     while (watch.running && atomic_load(&watch.thread_id) == 0 && thread_number() != 0) usleep(100);
 }
 
-/* Tells every rank about every other, and all of them a key that nobody else knows. False when one of them
+/* Sends every rank the data of all others, and a secret key that only these ranks have. False when one of them
  * cannot be watched. */
 static bool introduce(const World *world) {
     SipKey key = {0, 0};

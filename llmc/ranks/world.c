@@ -19,7 +19,7 @@ World world_open(int *argc, char ***argv) {
     Launcher launcher = launcher_detect();
     world.launcher = launcher.name;
     if (launcher.size == 1) return world;
-    world.rank = launcher.rank; // for messages, until MPI has its say
+    world.rank = launcher.rank; // for messages, until MPI is open
     error_set_rank(launcher.rank, launcher.size);
     if (!launcher.speaks_mpi || !world_join(&world, argc, argv)) {
         fatal(EXIT_USAGE, "%s started %d ranks, but this program %s; %s", launcher.name, launcher.size,
@@ -67,7 +67,7 @@ int world_threads(int wanted, const char **source) {
 #ifdef CPU_COUNT
 int world_cores(void) {
     cpu_set_t mine, all;
-    if (sched_getaffinity(0, sizeof mine, &mine) != 0) return 1; // over 1024 cores: --threads says
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0) return 1; // over 1024 cores: give --threads
     all = mine;
     world_local_or(&all, sizeof all);
     int allowed = CPU_COUNT(&mine), share = CPU_COUNT(&all) / world.local_size;

@@ -36,10 +36,10 @@ int world_cores(void);
 
 /* The threads that this rank shall have: `wanted` (--threads) if above 0, else OMP_NUM_THREADS (the first
  * number of its list), else world_cores. *source becomes which of them it was, for the start-up table. Fatal
- * (EXIT_USAGE) when OMP_NUM_THREADS is no number of threads. All ranks call it together. */
+ * (EXIT_USAGE) when OMP_NUM_THREADS is not a number of threads. All ranks call it together. */
 int world_threads(int wanted, const char **source);
 
-/* All ranks wait for all. */
+/* A barrier: every rank waits for all others. */
 void world_barrier(void);
 
 /* In place: values become the sum over ranks (for u64 modulo 2^64), the minimum, or rank 0's. */
@@ -59,8 +59,8 @@ void world_all_reduce_wait(void);
 /* Where all ranks are on one machine they share memory, through which large sums go several times faster
  * than through messages: every rank has a part of world_shared_bytes() bytes (0: there is none) that
  * all can read and write, and world_spin_barrier is a barrier fast enough to be used a thousand times in an
- * update. Each rank sees what was written before the others met it. The environment's
- * TRAIN_GPT2_SHARED is the size of all parts together, in bytes; 0 does without. */
+ * update. After it each rank sees what the others wrote before it. The environment variable TRAIN_GPT2_SHARED is
+ * the size of all parts together, in bytes; 0 disables them. */
 size_t world_shared_bytes(void);
 void *world_shared(int rank);
 void world_spin_barrier(void);

@@ -1,5 +1,5 @@
 /* world_alone.c: world.h's communication in a build without MPI, where there is one rank: a sum
- * over ranks is the value itself, and there is nobody to wait for. */
+ * over ranks is the value itself, and there is no other rank to wait for. */
 #include "world_parts.h"
 
 #ifndef USE_MPI

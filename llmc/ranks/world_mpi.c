@@ -25,8 +25,8 @@ static MPI_Comm local; // the ranks on this machine
 static MPI_Request *running = NULL; // sums that were begun, in pieces
 static int running_count = 0, running_room = 0;
 
-/* Each rank's part of the memory shared on this machine: how often it has met the others, and what
- * world_shared gives out. */
+/* Each rank's part of the memory shared on this machine: how many barriers it has entered, and what world_shared
+ * returns. */
 typedef struct {
     _Alignas(128) atomic_ulong meetings;
     _Alignas(128) char bytes[];
@@ -42,8 +42,8 @@ static int my_rank, part_count;
 /* For fatal(): MPI ends the other ranks too. */
 static void end_all_ranks(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
 
-/* Room for bytes first .. first+count of a file, so that none is missing when it is written to. False where
- * there is none. */
+/* Room for bytes first .. first+count of a file, so that there is enough when it is written to. False where there
+ * is not enough. */
 static bool reserve(int file, off_t first, off_t count) {
 #ifdef __APPLE__
     return ftruncate(file, first + count) == 0;
@@ -52,9 +52,9 @@ static bool reserve(int file, off_t first, off_t count) {
 #endif
 }
 
-/* Rank 0 makes a file that lies in memory where the system has a place for such, and says its name; every
- * rank reserves its own part (so that it lies near its cores) and maps all. NULL unless all could: an MPI
- * library finds that its memory is full when it is too late for the others. */
+/* Rank 0 makes a file that lies in memory where the system has a place for it, and broadcasts its name; every
+ * rank reserves its own part (so that it lies near its cores) and maps all. NULL unless all could: an MPI library
+ * notices that memory is full only when it is too late for the other ranks. */
 static char *map_together(const World *world, size_t part) {
     char name[64] = "";
     const size_t all = part * (size_t)world->size;
@@ -84,7 +84,7 @@ static void share_memory(const World *world) {
     size_t part = (size_t)(wanted ? atoi(wanted) : SHARED_TOTAL) / (size_t)world->size & ~(size_t)4095;
     if (part < LEAST_PART) return;
     shared_memory = map_together(world, part);
-    if (!shared_memory) return; // messages will do
+    if (!shared_memory) return; // messages are used instead
     parts = memory_new((size_t)world->size, sizeof *parts, "shared memory");
     for (int rank = 0; rank < world->size; rank++) parts[rank] = (Part *)(shared_memory + part * (size_t)rank);
     my_rank = world->rank;

@@ -1,5 +1,5 @@
-/* world_parts.h: between world.c and the one of world_mpi.c and world_alone.c that is built. Nobody
- * else includes it. */
+/* world_parts.h: between world.c and the one of world_mpi.c and world_alone.c that is built. No other file includes
+ * it. */
 #ifndef LLMC_WORLD_PARTS_H
 #define LLMC_WORLD_PARTS_H
 

@@ -18,7 +18,7 @@ typedef struct {
     const char *name;
     const char *value; // NULL: any other
     const char *
-        words; // here: % is the value, * the value times the learning rate; "": done anyway; or NULL,
+        words; // here: % is the value, * the value times the learning rate; "": always done; or NULL,
     const char *remedy; // and this is the way to do it
 } ShortOption;
 
@@ -107,7 +107,7 @@ bool foreign_is_short(const char *word, const char *next) {
     return word[1 + strspn(word + 1, "abcdefghijklmnopqrstuvwxyz")] == '\0';
 }
 
-/* Whether two texts mean the same: as numbers where both are. */
+/* Whether two texts mean the same: compared as numbers where both are numbers. */
 static bool same_value(const char *a, const char *b) {
     double x, y;
     if (number_read_real(a, &x) == NUMBER_OK && number_read_real(b, &y) == NUMBER_OK) return x == y;
@@ -193,7 +193,7 @@ int foreign_translate(int argc, char **argv, int at, char *words[FOREIGN_WORDS])
         fatal(EXIT_USAGE, "%s %.80s (of llm.c) has no counterpart: %s", name, value, row->remedy);
     int count = fill_in(row, value, given_rate(argc, argv), words);
     char what[120];
-    bool whole = row->value || strchr(row->words, '*'); // not just a name and the very value
+    bool whole = row->value || strchr(row->words, '*'); // not just a name and the same value
     snprintf(what, sizeof what, "%.*s", whole ? 118 : (int)strcspn(row->words, " "), row->words);
     if (strchr(row->words, '*')) snprintf(what, sizeof what, "%s %s", words[0], words[1]);
     remember(row, value, what);

@@ -21,14 +21,14 @@ typedef enum {
     OPTION_NONFINITE, // int64_t: stop (0) or skip:K
 } OptionType;
 
-/* The values an integer or real may take. A field outside stands for "not given". */
+/* The values an integer or real may take. A field outside this range means "not given". */
 typedef struct {
     double low, high; // whole numbers up to 2^53 are exact
     bool above;       // low itself is out
     bool below;       // high itself is out
     bool or_zero;     // 0 is in, although low is above it
     const char *choices; // of OPTION_CHOICE: the words, in the order of the enum, divided by blanks; of a string: a
-                         // phrase that says what it takes, or NULL
+                         // phrase for what it takes, or NULL
 } OptionRange;
 
 // Common ranges.
@@ -71,11 +71,11 @@ typedef struct {
     const char *help;
 } Option;
 
-/* The options of one command, and what --help says around them. */
+/* The options of one command, and the text around them in --help. */
 typedef struct {
     const Option *rows; // (count), at most 64
     int count;
-    const char *operands;     // what words without -- are, such as "PATH..."; NULL: there are none
+    const char *operands;     // the name of words without --, such as "PATH..."; NULL: there are none
     const char *usage, *more; // before and after the options
     bool short_options;       // llm.c's are understood (foreign_options.h)
     const char *file_option;  // which option a file's name without one was probably meant for, or NULL

@@ -1,5 +1,5 @@
 /* option_parse.c: see option_parse.h. Words are matched with rows of the table, values are read by the
- * row's type, and what was not given is filled in from the row's defaults by the very same readers. */
+ * row's type, and an option that was not given is filled in from the row's default by the same readers. */
 #include "option_parse.h"
 
 #include "../base/error.h"
@@ -177,7 +177,7 @@ static _Noreturn void refuse_name(const OptionTable *table, int count, char **wo
 // ---------------------------------------------------------------------------------------------
 // The command line
 
-/* --name, --no-name or --name=value into what it stands for. */
+/* --name, --no-name or --name=value into the option it names. */
 typedef struct {
     const Option *option;
     const char *value; // after '=', or NULL
@@ -237,7 +237,7 @@ static void parse_option(OptionValues *values, int argc, char **argv, int *i) {
     values->given |= 1ULL << (option - values->table->rows);
 }
 
-/* An option of llm.c at argv[*i] with its value, as this program's; false: it is none. */
+/* Translates an option of llm.c at argv[*i] with its value; false: it is not one. */
 static bool parse_short(OptionValues *values, int argc, char **argv, int *i) {
     char *words[FOREIGN_WORDS + 1] = {argv[0]};
     int count = foreign_translate(argc, argv, *i, words + 1);

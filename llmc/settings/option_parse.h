@@ -1,5 +1,5 @@
 /* option_parse.h: reads a command line by a table of options (option.h), for train and for every
- * other command alike: what a word means, how a value is read, and how a wrong one is refused. */
+ * other command alike: what a word means, how a value is read, and the message for a wrong one. */
 #ifndef LLMC_OPTION_PARSE_H
 #define LLMC_OPTION_PARSE_H
 
@@ -10,11 +10,11 @@ typedef struct {
     const OptionTable *table;
     void *fields;        // the command's struct of values
     uint64_t given;      // which the user set: bit i for row i
-    StringList operands; // words that are no options, in their order
+    StringList operands; // words that are not options, in their order
 } OptionValues;
 
-/* Reads the words after argv[0]; strings are not copied. Handles --help (prints, exits 0). Whatever is
- * wrong is fatal (EXIT_USAGE). */
+/* Reads the words after argv[0]; strings are not copied. Handles --help (prints, exits 0). Any error is fatal
+ * (EXIT_USAGE). */
 void option_parse(OptionValues *values, int argc, char **argv);
 
 /* Gives the options that were not given their defaults, of the family gpt2 or tiny. */

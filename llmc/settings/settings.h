@@ -8,7 +8,7 @@
  * --no-name; names are not abbreviated; of an option given twice the last counts, but --data and
  * --val add up.
  *
- * Not here: what only model or data can judge (heads dividing channels, sequences in total-batch). */
+ * Not here: checks that need model or data (heads dividing channels, sequences in total-batch). */
 #ifndef LLMC_SETTINGS_H
 #define LLMC_SETTINGS_H
 
@@ -24,7 +24,7 @@ typedef struct {
     int count;
 } StringList;
 
-/* Comments such as "0: ..." name the value that stands for "not given"; a user cannot give it. */
+/* Comments such as "0: ..." name the value that means "not given"; a user cannot give it. */
 typedef struct {
     // model
     const char *model; // a named shape, or a path (weights.h)
@@ -44,8 +44,8 @@ typedef struct {
     double epochs;       // 0: as `steps` says
     bool recompute;
     int64_t threads;     // 0: this rank's share of the cores
-    double rank_timeout; // seconds without a sign of life until a rank is given up; 0: never
-    double hang_timeout; // seconds without progress until a rank that lives is given up; 0: never
+    double rank_timeout; // seconds without a heartbeat until a rank counts as lost; 0: never
+    double hang_timeout; // seconds without progress until a living rank counts as hanging; 0: never
     // optimizer
     double lr, min_lr;
     int64_t warmup;
@@ -81,15 +81,15 @@ typedef struct {
  * holds afterwards. */
 Settings options_parse(int argc, char **argv);
 
-/* The value of --hang-timeout before anything else is known: how long start-up may hang. The default
- * where the option is not given, or not well: options_parse will say so. */
+/* The value of --hang-timeout before anything else is known: how long start-up may hang. The default where the
+ * option is not given or is wrong (options_parse reports that later). */
 double options_hang_timeout(int argc, char **argv);
 
-/* The defaults of the other family for all options that the user did not give: for weights, whose vocabulary says
- * what they are, whatever their directory is called. */
+/* The defaults of the other family for all options that the user did not give: for weights, whose vocabulary
+ * decides the family, whatever their directory is called. */
 void settings_set_family(Settings *settings, bool gpt2);
 
-/* Releases what the settings' lists take. */
+/* Releases the memory of the settings' lists. */
 void settings_free(Settings *settings);
 
 /* Visits every option in the order of --help with its value as text that the parser takes back (a

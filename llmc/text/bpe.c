@@ -1,6 +1,6 @@
-/* bpe.c: see bpe.h. The rank of a pair is found in a hash table. A short word is merged in place, looking
- * through all its pairs for the next merge. A whole one keeps its tokens in a linked list and its pairs in a heap,
- * so that n bytes take n log n steps. */
+/* bpe.c: see bpe.h. The rank of a pair is found in a hash table. A short word is merged in place, searching all its
+ * pairs for the next merge. A longer word keeps its tokens in a linked list and its pairs in a heap, so that n
+ * bytes take n log n steps. */
 #include "bpe.h"
 
 #include "../base/memory.h"
@@ -123,11 +123,11 @@ void bpe_encode_short(const Bpe *bpe, const unsigned char *word, size_t bytes, T
 // Words of any length
 
 /* The tokens of a word in a doubly linked list, and its pairs in a heap by rank, then position. A pair whose
- * tokens have changed since it was put into the heap has another rank there, and is passed over. */
+ * tokens have changed since it was put into the heap has another rank there, and is skipped. */
 typedef struct {
     const Bpe *bpe;
     int32_t *ids;
-    uint32_t *ranks;     // of the token's pair with the next one; NO_RANK also where the token is no more
+    uint32_t *ranks;     // of the token's pair with the next one; NO_RANK also after the token was merged
     size_t *next, *last; // the neighbours; `count` and SIZE_MAX at the ends
     uint64_t *heap;      // rank << 32 | position
     size_t count, pairs;

@@ -1,6 +1,6 @@
 /* documents.c: see documents.h. Text is taken from the input's buffer as it is; the text of a JSON object is
- * gathered without its escapes first. Both are looked at SEGMENT bytes at a time, and more only where there is
- * no place to cut. */
+ * gathered without its escapes first. Both are read SEGMENT bytes at a time, and more only where no place to cut is
+ * found. */
 #include "documents.h"
 
 #include "../base/error.h"

@@ -42,8 +42,8 @@ typedef struct {
 Documents *documents_open(const char *const *paths, int count, const char *field, const Tokenizer *tokenizer,
                           bool special);
 
-/* Begins again at a place that a former start has recorded. Fatal (EXIT_INPUT) where standard input holds other
- * bytes before it than then. */
+/* Begins again at a place that an earlier start has recorded. Fatal (EXIT_INPUT) if the bytes of standard input
+ * before that place have changed. */
 void documents_seek(Documents *documents, const DocumentPlace *place);
 
 /* Fills the batch with about `bytes` bytes of text; false when there are none left. */

@@ -1,12 +1,12 @@
-/* encoder.c: texts into ids, word by word. Most words of a text have been met before: a cache of the tokens of
+/* encoder.c: texts into ids, word by word. Most words of a text have occurred before: a cache of the tokens of
  * short words (64 bytes a word, one place for each hash) answers without merging anything.
  *
  * A long word (a line of dashes, a genome) is encoded through a window. This rests on a property of byte-pair
- * encoding: a row of tokens is the encoding of its bytes exactly if each two neighbours are the encoding of
+ * encoding: a series of tokens is the encoding of its bytes exactly if each two neighbours are the encoding of
  * theirs. (Take the first merge across a boundary between tokens: all merges before it were inside tokens, and
  * those of its two tokens alone would have led to it just so.) So the window's tokens may follow those that are
- * there already if the two where they meet fit together. The last tokens of a window, which its end may have
- * changed, are taken back first; where nothing fits the window grows. */
+ * there already if the two tokens on both sides of the boundary fit together. The last tokens of a window, which
+ * its end may have changed, are taken back first; where nothing fits the window grows. */
 #include "tokenizer_parts.h"
 
 #include "../base/error.h"
@@ -80,7 +80,7 @@ static void encode_piece(Encoder *e, const unsigned char *word, size_t bytes, To
         bpe_encode_whole(e->tokenizer->bpe, word, bytes, out);
 }
 
-/* Whether tokens a and b, which meet at `seam`, are the encoding of their bytes. */
+/* Whether tokens a and b, whose boundary is at `seam`, are the encoding of their bytes. */
 static bool fit(Encoder *e, const unsigned char *seam, int32_t a, int32_t b) {
     size_t before = token_length(e->tokenizer, a), behind = token_length(e->tokenizer, b);
     e->pair.count = 0;
@@ -88,8 +88,8 @@ static bool fit(Encoder *e, const unsigned char *seam, int32_t a, int32_t b) {
     return e->pair.count == 2 && e->pair.ids[0] == a && e->pair.ids[1] == b;
 }
 
-/* Moves on by one window: out from id `first` on encodes word[0, done). Returns the new done; 0: no part of the window
- * fits. */
+/* Moves on by one window: out from id `first` on encodes word[0, done). Returns the new done; 0: no part of the
+ * window fits. */
 static size_t encode_window(Encoder *e, const unsigned char *word, size_t bytes, size_t done, size_t window,
                             size_t first, TokenList *out) {
     size_t at = done, kept = out->count;

@@ -41,7 +41,7 @@ static int skip_blanks(JsonLines *lines) {
     return c;
 }
 
-/* Takes `wanted`, blanks before it passed over. */
+/* Skips blanks, then takes `wanted`. */
 static void expect(JsonLines *lines, int wanted, const char *problem) {
     if (skip_blanks(lines) != wanted) refuse(lines, problem);
     take(lines);
@@ -143,7 +143,7 @@ static bool take_name(JsonLines *lines) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Values that are passed over
+// Values that are skipped
 
 /* The characters of numbers and of true, false and null. */
 static bool is_scalar(int c) {
@@ -210,7 +210,7 @@ static void finish_object(JsonLines *lines) {
     lines->in_object = false;
 }
 
-/* Ends the program: the field that --field names is missing, or is no text. */
+/* Ends the program: the field that --field names is missing or is not a string. */
 _Noreturn static void refuse_field(const JsonLines *lines, const char *before, const char *behind) {
     char problem[NAME_BYTES + 100];
     snprintf(problem, sizeof problem, "%s \"%.200s\"%s; name another with --field", before, lines->field, behind);

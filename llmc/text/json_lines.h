@@ -2,10 +2,9 @@
  * line. The text may be longer than memory: it is handed out in parts.
  *
  * Checked: the grammar around and within strings, brackets (at most 64 deep), and that each object has the
- * field once, with a string; what other fields hold is passed over. Bytes that are not UTF-8 and \u0000 are
+ * field once, with a string; the values of other fields are skipped. Bytes that are not UTF-8 and \u0000 are
  * handed out as they are; half of a surrogate pair becomes U+FFFD, as in tiktoken. A byte order mark before the
- * first object is passed over. What is wrong is fatal (EXIT_INPUT) with file and line. Small documents:
- * json_read.h. */
+ * first object is skipped. Any fault is fatal (EXIT_INPUT) with file and line. Small documents: json_read.h. */
 #ifndef LLMC_JSON_LINES_H
 #define LLMC_JSON_LINES_H
 

@@ -1,4 +1,4 @@
-/* printable.h: bytes that a model has made, as text that a terminal can show: bytes that are not UTF-8 become
+/* printable.h: bytes that a model has generated, as text that a terminal can show: bytes that are not UTF-8 become
  * U+FFFD, the replacement character, and so do control characters but line break and tab. */
 #ifndef LLMC_PRINTABLE_H
 #define LLMC_PRINTABLE_H

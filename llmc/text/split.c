@@ -101,7 +101,7 @@ static CharacterClass class_before(const unsigned char *text, size_t at) {
 }
 
 /* A word surely ends between letters or numbers and another class, and between others and a space or a
- * number. (Between others and letters it may go on: 's. Between spaces and others too.) */
+ * number. (Between others and letters the word may continue: 's. Between spaces and others too.) */
 static bool parts(CharacterClass before, CharacterClass after) {
     if (before == after || before == CLASS_SPACE) return false;
     return before != CLASS_OTHER || after != CLASS_LETTER;

@@ -20,7 +20,7 @@ void split_open(void);
 /* The bytes (1 or more) of the word that begins at text; left >= 1 bytes are there. */
 size_t split_word(const unsigned char *text, size_t left);
 
-/* The largest position 0 < p < bytes at which a word begins whatever stands before and behind these bytes, so
+/* The largest position 0 < p < bytes at which a word begins whatever comes before and after these bytes, so
  * that the text may be cut there; 0 where there is none. The bytes begin with a whole character. */
 size_t split_cut(const unsigned char *text, size_t bytes);
 

@@ -45,7 +45,7 @@ static void make_gpt2(Tokenizer *t) {
     t->merge_count = GPT2_MERGES;
     gpt2_byte_ids(t->byte_ids);
     set_byte_tokens(t);
-    // each merge's text is that of its two parts, which stand before it in the table
+    // each merge's text is that of its two parts, which come before it in the table
     uint32_t used = 256;
     for (int i = 0; i < GPT2_MERGES; i++) {
         const unsigned char *pair = gpt2_merges + 4 * i;

@@ -57,7 +57,7 @@ int tokenizer_vocab(const Tokenizer *tokenizer);        // ids are 0 .. vocab-1
 bool tokenizer_is_bytes(const Tokenizer *tokenizer);
 bool tokenizer_can_encode(const Tokenizer *tokenizer); // false only for gpt2_tokenizer.bin
 
-/* The id that stands before each document, <|endoftext|>; -1 where there is none. */
+/* The id that begins each document, <|endoftext|>; -1 where there is none. */
 int32_t tokenizer_end_of_text(const Tokenizer *tokenizer);
 
 /* What an empty prompt starts with: the end of text, or for bytes a line break. */
@@ -72,20 +72,20 @@ uint64_t tokenizer_identity(const Tokenizer *tokenizer);
  * Fatal (EXIT_USAGE) where the tokenizer can only decode. */
 void tokenizer_encode(const Tokenizer *tokenizer, const void *text, size_t bytes, bool special, TokenList *out);
 
-/* For many texts: an encoder remembers the words it has met. One for each thread; they share the tokenizer. */
+/* For many texts: an encoder remembers the words it has encoded. Use one for each thread; they share the tokenizer. */
 typedef struct Encoder Encoder;
 Encoder *encoder_new(const Tokenizer *tokenizer, bool special);
 void encoder_add(Encoder *encoder, const void *text, size_t bytes, TokenList *out);
 void encoder_free(Encoder *encoder);
 
 /* Where a long text may be cut: the largest position in it at which encoding both parts apart gives the ids of
- * the whole; 0 where none is found. `text` may go on behind `bytes`. */
+ * the whole; 0 where none is found. `text` may continue after `bytes`. */
 size_t tokenizer_cut(const Tokenizer *tokenizer, const void *text, size_t bytes, bool special);
 
 // ---- ids to text ------------------------------------------------------------------------------
 
-/* The bytes that an id stands for; not UTF-8 of their own, and not ended by 0. None (*bytes = 0) for an id of no token,
- * such as those of a padded vocabulary. The end of text is "<|endoftext|>". */
+/* The bytes that an id represents; not UTF-8 of their own, and not ended by 0. None (*bytes = 0) for an id of no
+ * token, such as those of a padded vocabulary. The end of text is "<|endoftext|>". */
 const unsigned char *tokenizer_bytes(const Tokenizer *tokenizer, int32_t id, size_t *bytes);
 
 /* Ids as printable UTF-8 (printable.h, all their bytes together); free() releases it. */

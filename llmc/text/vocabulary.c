@@ -16,7 +16,7 @@ enum { MOST_TOKENS = 1 << 24 };
 // ---------------------------------------------------------------------------------------------
 // Tokens and merges by their text
 
-/* Where a token stands in the hash table, or where it would stand (open addressing). */
+/* The slot of a token in the hash table, or the free slot where it belongs (open addressing). */
 static size_t place_of(const Vocabulary *v, const char *text) {
     size_t at = checksum_of(text, strlen(text)) & (v->table_size - 1);
     while (v->table[at] >= 0 && strcmp(v->tokens[v->table[at]], text) != 0) at = (at + 1) & (v->table_size - 1);

@@ -1,5 +1,5 @@
-/* dataset.c: training and validation data of a run. Validation is --val, else files that are named so, else the end of
- * the one stream that there is. Text is encoded here when the model's vocabulary is not bytes. */
+/* dataset.c: training and validation data of a run. Validation is --val, else the files named for validation, else
+ * the end of the training stream. Text is encoded here when the model's vocabulary is not bytes. */
 #include "dataset.h"
 
 #include "../base/error.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of the model. */
+/* What is known about the model. */
 typedef struct {
     const Settings *settings;
     const char *weights;
@@ -27,7 +27,7 @@ static StreamNames names_of(const StringList *paths) {
     return paths->count > 0 ? stream_names(paths->items, paths->count) : (StreamNames){0};
 }
 
-/* The part of held-out data that the names tell of: validation, else test, else all. */
+/* The part of held-out data that the names imply: validation, else test, else all. */
 static StreamPart held_out_part(StreamNames names) {
     return names.val ? STREAM_VAL : names.test ? STREAM_TEST : STREAM_ALL;
 }
@@ -49,7 +49,7 @@ static Tokenizer *tokenizer_of_tokens(const Model *model, const Stream *stream) 
     Tokenizer *tokenizer = NULL;
     if (model->vocab > 0)
         tokenizer = choose_tokenizer(s->tokenizer, model->weights, model->vocab);
-    else if (s->tokenizer || known || !stream_vocab_beside(stream)) // else characters, it does not say which
+    else if (s->tokenizer || known || !stream_vocab_beside(stream)) // else: characters
         tokenizer = tokenizer_open(named);
     if (known && tokenizer && tokenizer_identity(tokenizer) != noted.identity)
         fatal(EXIT_USAGE,
@@ -60,7 +60,7 @@ static Tokenizer *tokenizer_of_tokens(const Model *model, const Stream *stream) 
     return tokenizer;
 }
 
-/* The tokenizer by which text becomes tokens for this model. */
+/* The tokenizer that turns text into tokens for this model. */
 static Tokenizer *tokenizer_of_text(const Model *model, const Stream *stream) {
     const Settings *s = model->settings;
     if (model->vocab == 0) // a new shape
@@ -114,7 +114,7 @@ static void split(Dataset *data, Stream *whole, double fraction) {
     data->whole = whole;
 }
 
-/* Adds a phrase to what a person should know of the data. */
+/* Adds a phrase to the remarks about the data. */
 static void note(Dataset *data, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Adds a remark for the start-up table. */
 static void note(Dataset *data, const char *format, ...) {

@@ -1,4 +1,4 @@
-/* dataset.h: which tokens are for training and which for validation, and what they mean. */
+/* dataset.h: which tokens are for training and which for validation, and their tokenizer. */
 #ifndef LLMC_DATASET_H
 #define LLMC_DATASET_H
 
@@ -10,10 +10,10 @@ typedef struct {
     Stream *train;
     Stream *val; // NULL: no validation
     Stream *whole; // NULL, or what both are slices of
-    Tokenizer *tokenizer; // NULL: it is not known what the tokens mean
+    Tokenizer *tokenizer; // NULL: the tokenizer is not known
     bool is_text;         // given as text
-    int vocab_beside;     // what meta.pkl beside data for a new model says; else 0
-    char note[200];       // what a person should know of the data, for the start-up table; "": nothing
+    int vocab_beside;     // the vocabulary in meta.pkl beside data for a new model; else 0
+    char note[200];       // remarks about the data, for the start-up table; "": none
     uint64_t text_bytes;  // of text that became tokens of more than a byte; else 0
 } Dataset;
 
@@ -29,8 +29,8 @@ typedef struct {
  * begins with gpt2 or the data are tokens.
  *
  * weights: the directory or file of the weights to start from, or NULL. vocab: the model's vocabulary, or 0 where the
- * data decide. Fatal (EXIT_USAGE) when a split leaves nothing to validate on, or text meets a model whose tokenizer is
- * not known. */
+ * data decide. Fatal (EXIT_USAGE) when a split leaves nothing to validate on, or text is given for a model whose
+ * tokenizer is not known. */
 Dataset dataset_open(const Settings *settings, const char *weights, int vocab);
 void dataset_close(Dataset *data);
 
@@ -39,8 +39,8 @@ void dataset_close(Dataset *data);
  * named test; else all. */
 Dataset dataset_open_held_out(const Settings *settings, const char *weights, int vocab);
 
-/* The vocabulary of a model for this data when none is asked for: the tokenizer's, or what meta.pkl beside the
- * data says; 0 where there is neither. */
+/* The vocabulary of a model for this data when none is asked for: the tokenizer's, or the one in meta.pkl beside
+ * the data; 0 where there is neither. */
 int dataset_vocab(const Dataset *data);
 
 /* Warns where a model gets GPT-2's vocabulary, unasked, for tokens that are all far below it. */

@@ -8,7 +8,7 @@ typedef struct {
     double temperature; // divides the logits; 0 takes the likeliest token
     int top_k;          // only the k likeliest tokens; 0: all
     double top_p;       // of them, the likeliest that together have this probability; 0 or 1: all
-    bool stop;          // when the context is full, instead of going on from its later half
+    bool stop;          // when the context is full, instead of continuing from its later half
     uint64_t seed;
 } Sampling;
 
@@ -20,7 +20,7 @@ int sample_token(float *logits, int V, const Sampling *sampling, double u);
 typedef void (*TokenReady)(void *context, int token);
 
 /* Continues `prompt` (n >= 1 ids, the last seq_len of which count) by `count` tokens. When the context is
- * full, generation stops or goes on from its later half, as sampling says. */
+ * full, generation stops or continues from its later half, as `sampling` asks. */
 void generate(GPT2 *model, const int32_t *prompt, int n, int64_t count, const Sampling *sampling,
               TokenReady ready, void *context);
 

@@ -66,7 +66,7 @@ Config plan_config(const Settings *s, const Dataset *data, const Config *stored)
     return config;
 }
 
-/* What `plan --micro-steps K` asks about: K full micro-batches on every rank. */
+/* The update that `plan --micro-steps K` describes: K full micro-batches on every rank. */
 static int64_t sequences_of_micro_steps(const Settings *s, int64_t T, int ranks) {
     double tokens = (double)s->batch * (double)T * (double)s->micro_steps * ranks;
     if (tokens > 1e15)

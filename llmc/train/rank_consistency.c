@@ -1,6 +1,6 @@
 /* rank_consistency.c: before training, each rank compares its settings, data and initial weights with rank 0's. Ranks
- * that differ would wait for each other in different places, or train on a batch that nobody asked for. The first rank
- * that differs reports what; the others wait to be ended. */
+ * that differ would wait for each other in different places, or train on mixed batches. The first rank that differs
+ * prints the difference; the others wait to be ended. */
 #include "rank_consistency.h"
 
 #include "../files/checksum.h"
@@ -54,7 +54,7 @@ static void add_data(Profile *profile, const char *name, const Stream *stream) {
     add(profile, name, text);
 }
 
-/* Whether this is the first rank that differs: it speaks, the others wait. False when none does. */
+/* Whether this is the first rank that differs: it prints the error, the others wait. False when no rank differs. */
 static bool first_to_report(const World *world, bool differs) {
     int64_t first = differs ? world->rank : world->size;
     world_all_reduce_min(&first, 1);

@@ -1,6 +1,6 @@
 /* rank_consistency.h: what must be the same on every rank before they train together. mpirun can start ranks
  * with different options, and machines can hold different files under one name; such ranks would
- * wait for each other in the wrong places, or train on a batch that nobody asked for. */
+ * wait for each other in the wrong places, or train on mixed batches. */
 #ifndef LLMC_RANK_CONSISTENCY_H
 #define LLMC_RANK_CONSISTENCY_H
 
@@ -10,8 +10,8 @@
 #include "../settings/settings.h"
 #include "dataset.h"
 
-/* Fatal (EXIT_USAGE) unless every rank has rank 0's settings and data: one line, from the first rank that
- * differs. --threads may differ; --out is rank 0's alone. Every rank calls it. */
+/* Fatal (EXIT_USAGE) unless every rank has rank 0's settings and data: the first rank that differs prints one line.
+ * --threads may differ; --out is rank 0's alone. Every rank calls it. */
 void rank_consistency_check(const World *world, const Settings *settings, const Dataset *data);
 
 /* The same for the examples of --hellaswag; NULL on all ranks where there are none. */

@@ -1,5 +1,5 @@
-/* resume.c: what --resume does. Rank 0 looks for a checkpoint and verifies it; all ranks hear its path and read its
- * state. Options that were not given become the checkpoint's. resume_check then compares what was given. */
+/* resume.c: what --resume does. Rank 0 looks for a checkpoint and verifies it; all ranks receive its path and read
+ * its state. Options that were not given become the checkpoint's. resume_check then compares what was given. */
 #include "resume.h"
 
 #include "../base/error.h"
@@ -14,8 +14,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Options that say what is computed. One that is given must be what it was. (The shape is compared with
- * the weights, in plan.c.) */
+/* Options that decide what is computed. If one is given, its value must be the checkpoint's. (The shape is compared
+ * with the weights, in plan.c.) */
 static const char *const same_run[] = {"shuffle",      "seed",     "total-batch", "lr",    "min-lr",
                                        "warmup",       "schedule", "beta1",       "beta2", "eps",
                                        "weight-decay", "clip",     "exact"};
@@ -33,7 +33,7 @@ static char *without_slashes(const char *path) {
     return copy;
 }
 
-/* The directory that a checkpoint stands in. */
+/* The directory that a checkpoint is in. */
 static char *parent_of(const char *path) {
     char *parent = memory_string(path);
     char *slash = strrchr(parent, '/');
@@ -50,7 +50,7 @@ static bool is_same_directory(const char *a, const char *b) {
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Ends the program where --resume names nothing that there is. */
+/* Ends the program: --resume names neither a checkpoint nor a run. */
 static void refuse_unknown(const char *resume) {
     if (checkpoints_is_bare_run(resume))
         fatal(EXIT_INPUT, "--resume %s: this run has no checkpoint yet; --out %s --resume auto starts it again", resume,
@@ -63,7 +63,7 @@ static void refuse_unknown(const char *resume) {
 }
 
 /* Rank 0: the checkpoint that --resume names, or the newest good one of the run that it names. The run is locked
- * if it goes on in its own directory. */
+ * if it continues in its own directory. */
 static char *find_named(const Settings *s, Lock **lock) {
     char problem[CHECKPOINT_PROBLEM], *path = without_slashes(s->resume);
     bool is_run = checkpoints_any(path);
@@ -81,14 +81,14 @@ static char *find_named(const Settings *s, Lock **lock) {
     return path;
 }
 
-/* Rank 0: the checkpoint to go on from, or NULL. */
+/* Rank 0: the checkpoint to continue from, or NULL. */
 static char *find(const Settings *s, Lock **lock) {
     bool must = is_word(s->resume, "must");
     if (!must && !is_word(s->resume, "auto")) return find_named(s, lock);
     if (!s->out)
         fatal(EXIT_USAGE, "--resume %s needs --out, the directory of the run to continue",
               s->resume);
-    // the lock comes before the look: what is found must not change before it is used
+    // lock first, then look: what is found must not change before it is used
     *lock = run_directory_lock(s->out, !must);
     char *path = checkpoints_newest_good(s->out);
     if (!path && checkpoints_any(s->out))
@@ -166,7 +166,7 @@ typedef struct {
     const Settings *settings;
 } Comparison;
 
-/* Refuses a difference, or with --force says what it does. */
+/* Refuses a difference, or with --force warns of it. */
 static void differ(const Comparison *c, const char *name, const char *value, const char *before) {
     if (!c->settings->force)
         fatal(EXIT_USAGE, "--%s %s makes another run: %s has %s; leave it out, or use --force",

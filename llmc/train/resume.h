@@ -1,5 +1,5 @@
-/* resume.h: --resume. Finds the checkpoint, completes the settings from it, and refuses by name what would
- * make another run. Ranks, batch, threads and what is printed or saved may change freely.
+/* resume.h: --resume. Finds the checkpoint, completes the settings from it, and refuses by name any option that
+ * would make another run. Ranks, batch, threads and what is printed or saved may change freely.
  *
  * In order: resume_open, then data and plan are made from the settings, then resume_check. */
 #ifndef LLMC_RESUME_H
@@ -11,12 +11,12 @@
 #include "run_directory.h"
 
 typedef struct {
-    char *path;        // of the checkpoint; NULL: the run starts anew
-    bool same_out;     // the run goes on in the checkpoint's own directory: logs are cut back to it
+    char *path;        // of the checkpoint; NULL: a new run
+    bool same_out;     // the run continues in the checkpoint's own directory: logs are cut back to it
     const Json *state; // trainer_state.json
-    TrainerState at;   // where the run stands; all 0 for a new one
-    bool warns;        // on one rank: warnings are for it to say
-    Lock *lock;        // on that rank, of the directory to go on in: taken before it was looked at; or NULL
+    TrainerState at;   // the run's counters; all 0 for a new run
+    bool warns;        // on one rank, which prints the warnings
+    Lock *lock;        // on that rank, of the directory to continue in: taken before it was read; or NULL
 } Resume;
 
 /* Does what --resume asks for, on all ranks alike. With a checkpoint, *settings are completed: options
@@ -29,7 +29,7 @@ void resume_close(Resume *resume);
  * shape. free() releases it. */
 char *resume_find_model(const Settings *settings, const World *world);
 
-/* What a run computes on, beside its options. */
+/* Facts that decide what a run computes, beside its options. */
 typedef struct {
     int seq_len;
     uint64_t data;        // stream_identity of the training data
@@ -37,7 +37,7 @@ typedef struct {
 } RunFacts;
 
 /* Fatal (EXIT_USAGE) where a given option, or a fact, differs from the checkpoint's and makes another run;
- * with --force it warns. A changed end of the schedule is always allowed, and said. seq_len: of the
+ * with --force it warns. A changed end of the schedule is always allowed, with a warning. seq_len: of the
  * checkpoint's model. */
 void resume_check(const Resume *resume, const Settings *settings, const RunFacts *now, int seq_len);
 

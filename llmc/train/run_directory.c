@@ -1,6 +1,6 @@
-/* run_directory.c: the directory of a run. Whoever writes in it holds its lock, from before the first look until the
- * process ends; the system releases it with the process. A directory that holds a run is never used for another one
- * unless the user says so. */
+/* run_directory.c: the directory of a run. The process that writes in it holds its lock, from before it first reads
+ * it until the process ends; the system releases it with the process. A directory that holds a run is never used
+ * for another one unless the user says so. */
 #include "run_directory.h"
 
 #include "../base/error.h"
@@ -59,7 +59,7 @@ Lock *run_directory_lock(const char *out, bool make) {
         return NULL;
     char *path = path_join(out, lock_file), holder[LOCK_HOLDER];
     Lock *lock = NULL;
-    // at once if nobody has it; otherwise say who has it, and wait some seconds for its end
+    // at once if it is free; otherwise name the process that holds it, and wait some seconds for its end
     int failure = lock_take(path, 0, &lock, holder);
     if (failure == EWOULDBLOCK) {
         printf("%s is in use by %s; waiting for its end\n", out, holder);

@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-/* Takes the lock of the directory `out` of a run, OUT/.train_gpt2.lock (lock.h): before anything in it is
- * looked at, and until the process ends. It waits some seconds for a process that has it: one that was
- * killed takes a while to go. Fatal (EXIT_RUNTIME), naming host and process, when it is in use, and when
- * it cannot be locked. make: the directory (with its parents) is made where it is missing; else NULL. */
+/* Takes the lock of the directory `out` of a run, OUT/.train_gpt2.lock (lock.h): before anything in it is read, and
+ * until the process ends. It waits some seconds for a process that has it: one that was killed takes a while to go.
+ * Fatal (EXIT_RUNTIME), naming host and process, when it is in use, and when it cannot be locked. make: the
+ * directory (with its parents) is made where it is missing; else NULL. */
 Lock *run_directory_lock(const char *out, bool make);
 
 /* Fatal (EXIT_RUNTIME) when the directory is no longer where it was locked: it was moved, removed or replaced,

@@ -1,4 +1,4 @@
-/* startup_table.c: prints, before the first update, what one update will see: the model with its decay
+/* startup_table.c: prints, before the first update, how one update is split: the model with its decay
  * groups, the data, the update cut into micro-batches and ranks, learning rates, work, memory, settings.
  * Each block of lines has a function of its own; startup_table_print at the end has their order. */
 #include "startup_table.h"
@@ -109,7 +109,7 @@ static void print_memory(const Plan *plan, const Settings *s, const World *world
            (double)m.optimizer / 1e6, (double)m.activations / 1e6, (double)m.scratch / 1e6);
 }
 
-/* Prints one setting that is set, breaking the line before column 100. context: the column. */
+/* Prints one setting that has a value, breaking the line before column 100. context: the column. */
 static void print_setting(void *context, const char *name, const char *value, bool quoted, bool given) {
     int *column = context;
     (void)quoted;

@@ -1,5 +1,5 @@
 /* trainer.c: the beginning of a run and its checkpoints, in the order of the diagram in trainer.h. Training
- * and `plan` share trainer_prepare; only training goes on with logs, weights and saves. */
+ * and `plan` share trainer_prepare; only training continues with logs, weights and saves. */
 #include "trainer.h"
 
 #include "../base/activity.h"
@@ -34,7 +34,7 @@ static bool is_course_model(const Trainer *t) {
     return !weights_path(model) && strncmp(model, "gpt2", 4) == 0;
 }
 
-/* A named shape goes before weights of the same name, which are then said. */
+/* A named shape takes precedence over weights of the same name; a warning then names them. */
 static void warn_of_weights_beside(const char *model) {
     bool weights = path_exists_in(model, "config.json") || checkpoints_any(model);
     if (weights && !weights_path(model))
@@ -103,7 +103,7 @@ Dataset trainer_prepare(Trainer *t) {
     if (data.val) stream_set_vocab(data.val, config.vocab);
     t->sequences = sequences_new(data.train, config.seq_len, s->seed, s->shuffle);
     if (data.val) t->val = sequences_new(data.val, config.seq_len, s->seed, false);
-    // the device last: whatever is wrong with the settings has been said by now
+    // the device last: any error in the settings has been reported by now
     backend_open(t->world.local_rank, t->world.local_size, (int)s->threads);
     t->plan = plan_make(s, &config, &t->world, &t->sequences, data.val ? &t->val : NULL);
     open_examples(t, &config);
@@ -149,7 +149,7 @@ bool trainer_is_finished(const Trainer *t) {
     return true;
 }
 
-/* Whether the run begins at its beginning in a directory that may hold another one, which then goes. --resume auto
+/* Whether a new run begins in a directory that may hold another run, which is then removed. --resume auto
  * without a checkpoint starts where a run was that never saved. */
 static bool replaces_run(const Trainer *t) {
     return t->settings.overwrite || (strcmp(t->settings.resume, "auto") == 0 && !t->resume.path);
@@ -163,7 +163,7 @@ void trainer_open_directory(Trainer *t) {
     if (!t->resume.same_out && !replaces_run(t)) run_directory_refuse_used(t->out);
 }
 
-/* The run's directory as it was at the checkpoint to go on from. */
+/* Sets the run's directory back to its state at the checkpoint to continue from. */
 static void set_back(const char *out, const Settings *s, const TrainerState *at) {
     checkpoints_set_aside(out, at->step);
     if (!s->keep_best) return;
@@ -238,10 +238,10 @@ bool trainer_is_best(Trainer *t, double loss) {
     return true;
 }
 
-/* A save that fails ends the run (output.h), with the checkpoints before it untouched. To go on would be the
- * alternative, but the disk that takes no checkpoint is the one that the logs are on, nobody may look for days,
- * and every step then is one more that a power cut loses. Ended, the run is seen to have ended, and once there is
- * room --resume auto computes the steps since the last checkpoint again, bit for bit: time is lost, nothing else. */
+/* A save that fails ends the run (output.h), with the checkpoints before it untouched. The run does not continue
+ * without checkpoints: its logs are on the same full disk, the user may not notice for days, and a power cut would
+ * lose every step since. An ended run is noticed. Once there is room, --resume auto computes the steps since the
+ * last checkpoint again, bit for bit: only time is lost. */
 void trainer_save(Trainer *t) {
     if (t->saved == t->at.step) return;
     t->saved = t->at.step;

@@ -28,8 +28,8 @@
  *  (1) A checkpoint under its final name is complete. It is written under a temporary name, each file is
  *      fsynced, and the directory is renamed last (files/output.h).
  *  (2) The logs hold every step up to the newest checkpoint: they are fsynced before it is written. What
- *      follows is cut off by a resume, so that no step stands twice.
- *  (3) A checkpoint says how far everything was: updates, AdamW's t, sequences served, bytes of the logs. A
+ *      follows is cut off by a resume, so that no step is logged twice.
+ *  (3) A checkpoint records how far everything was: updates, AdamW's t, sequences served, bytes of the logs. A
  *      resumed run starts from these numbers alone.
  *  (4) One process at a time writes in OUT: it holds the lock from before it looks until it ends.
  *  (5) Weights that are not finite are never saved: such an update is not applied (train_gpt2.c).
