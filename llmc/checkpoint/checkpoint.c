@@ -144,8 +144,8 @@ void checkpoint_save(const char *path, const GPT2 *model, const TrainerState *st
 enum { READ_BYTES = 1 << 16, MAX_STATE = 1 << 24 };
 
 /* Promise 3: a checkpoint counts as damaged only if its files are missing or not as they were written. One that
- * cannot be read just now (permissions, a disk or a network that fails) ends the program: to go on from
- * the one before would throw good steps away. */
+ * cannot be read at the moment (permissions, a disk or a network that fails) ends the program: to continue from the
+ * one before it would discard good steps. */
 static void refuse_unreadable(const char *path, int failure) {
     if (failure && failure != ENOENT && failure != ENOTDIR && failure != EISDIR)
         fatal(EXIT_RUNTIME,

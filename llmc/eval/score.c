@@ -12,7 +12,7 @@
 
 enum { LENGTH_STEP = 16 }; // sequences are padded to multiples: a device prepares for few shapes
 
-/* One sequence (T): input t predicts token t + 1; before the completion, and behind it, nothing is a target. */
+/* One sequence (T): input t predicts token t + 1; before and after the completion, nothing is a target. */
 static void fill_sequence(int32_t *ids, int32_t *targets, int T, const int32_t *context,
                           int context_tokens, const int32_t *completion, int tokens) {
     for (int t = 0; t < T; t++) {
@@ -95,7 +95,7 @@ static void losses_of(Scorer *s, const Example *e, int first, int B, int T, cons
     for (int b = 0; b < B; b++) {
         losses[first + b] = 0;
         for (int t = 0; t < T; t++) losses[first + b] += s->host_losses[(size_t)b * T + t];
-        if (!isfinite(losses[first + b])) // no smallest of them says anything
+        if (!isfinite(losses[first + b])) // the smallest of them would mean nothing
             fatal(EXIT_NONFINITE,
                   "the loss of a completion is %g: the weights, though finite, are too large to "
                   "compute with",

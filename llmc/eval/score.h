@@ -5,8 +5,8 @@
  * of equal ones the first. So build-nanogpt's hellaswag.py and llm.c do it; other harnesses divide by
  * bytes and their figures differ.
  *
- * Example i belongs to rank i mod R. What a rank finds are counts, which are added up: the figures are the
- * same for every number of ranks. An example is computed by itself, whatever --batch is, and so they do not
+ * Example i belongs to rank i mod R. Each rank counts right answers, and the counts are all-reduced: the figures
+ * are the same for every number of ranks. An example is computed by itself, whatever --batch is, and so they do not
  * depend on that either. Next: text_units.h for bits per byte. */
 #ifndef LLMC_SCORE_H
 #define LLMC_SCORE_H

@@ -1,7 +1,7 @@
-/* world.h: the ranks of one run. Who am I, how many are we, and small host values that all must
- * agree on. Built with Open MPI or without; without it a world of one is all there is.
- * Gradients do not pass here but through ops.h's reduction (which on the CPU calls
- * world_all_reduce_begin). What the two builds share is in world_parts.h. Next: stop.h, watchdog.h. */
+/* world.h: the ranks of one run. The number of this rank, how many ranks there are, and all-reduces of small host
+ * values. Built with Open MPI or without; without it there is one rank. Gradients do not pass here but through
+ * ops.h's reduction (which on the CPU calls world_all_reduce_begin). What the two builds share is in world_parts.h.
+ * Next: stop.h, watchdog.h. */
 #ifndef LLMC_WORLD_H
 #define LLMC_WORLD_H
 

@@ -1,4 +1,4 @@
-/* plan.h: what one update will see. Everything that follows from the settings, the data and the number
+/* plan.h: how one update is split. Everything that follows from the settings, the data and the number
  * of ranks, before a single number is computed. Next: startup_table.h, which prints it;
  * dataset.h for the data that it plans with. */
 #ifndef LLMC_PLAN_H
