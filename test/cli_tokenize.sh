@@ -52,6 +52,11 @@ check "standard input gives shards" output "$dir/said1" sh -c 'cat "$1" | "$2" t
 check "... the same ones" same "$(in_order "$dir/piped")" "$(in_order "$dir/whole")"
 check "what was written is data" says "50000 tokens in 1 file" "$program" verify "$dir/whole/tokens_train_000001.bin"
 
+check "bytes are tokens too" output "$dir/said1" tokenize "$dir/odd.txt" --out "$dir/byte_shards" --tokenizer bytes
+check "... without an end of text" same "$(header "$dir/byte_shards/tokens_train_000001.bin" 2)" "$(($(wc -c <"$dir/odd.txt") * 9 / 10 + 1))"
+check "... and decoding knows whose they are" output "$dir/back" tokenize --decode "$dir/byte_shards"
+check "... all of them" same_files "$dir/back" "$dir/odd.txt"
+check "... of a single shard, too" prints . tokenize --decode "$dir/byte_shards/tokens_val_000000.bin"
 check "odd bytes become shards" output "$dir/said1" tokenize "$dir/odd.txt" --out "$dir/odd" --val-tokens 5
 check "... and come back" output "$dir/back" tokenize --decode "$dir/odd/tokens_val_000000.bin" "$dir/odd/tokens_train_000001.bin"
 check "... all of them" same_files "$dir/back" "$dir/odd.txt"

@@ -27,8 +27,8 @@ typedef struct {
 #define FIELD(name) offsetof(TokenizeOptions, name)
 // clang-format off
 static const Option rows[] = {
-    {"tokenizer", "NAME", "Text", OPTION_STRING, FIELD(tokenizer), NO_RANGE, "gpt2", "gpt2",
-     "bytes, gpt2, or tokenizer files or their directory"},
+    {"tokenizer", "NAME", "Text", OPTION_STRING, FIELD(tokenizer), NO_RANGE, NULL, NULL,
+     "bytes, gpt2, or tokenizer files or their directory; else gpt2, or with --decode that of the shards"},
     {"field", "NAME", "Text", OPTION_STRING, FIELD(field), NO_RANGE, NULL, NULL,
      "inputs are JSON lines, and this member of each object is a document; else so are .jsonl and .ndjson files, "
      "with the member text"},
@@ -257,7 +257,9 @@ int command_tokenize(int argc, char **argv) {
               o.ids ? "ids" : "decode");
     signal(SIGPIPE, SIG_IGN); // a reader that goes away is an error with a message
 
-    Tokenizer *tokenizer = tokenizer_open(o.tokenizer);
+    char *known = o.decode && !o.tokenizer ? tokenize_tokenizer(inputs->items[0]) : NULL;
+    Tokenizer *tokenizer = tokenizer_open(o.tokenizer ? o.tokenizer : known ? known : "gpt2");
+    free(known);
     if (o.decode) {
         decode(inputs, tokenizer, o.special);
     } else {

@@ -139,13 +139,19 @@ static void compare_inputs(const TokenizeJob *job, const char *path, const Json 
 }
 
 /* The state file of an earlier run, checked against this one. */
-static TokenizeState read_state(const TokenizeJob *job, const char *path) {
+/* tokenize.json; json_free releases it. */
+static const Json *read_json(const char *path) {
     char problem[JSON_PROBLEM];
     File *file = file_open(path);
     size_t size = file_size(file);
     const Json *root = json_read((const char *)file_at(file, 0, size), size, problem);
     file_close(file);
     if (!root) fatal(EXIT_INPUT, "%s: %s: the file is damaged; give --overwrite to begin again", path, problem);
+    return root;
+}
+
+static TokenizeState read_state(const TokenizeJob *job, const char *path) {
+    const Json *root = read_json(path);
     const Json *done = json_member(root, "done"), *checksum = json_member(root, "checksum");
     bool is_done = done && done->kind == JSON_TRUE;
     if (!is_done && number_of(path, root, "shards") == 0 && shard_writer_finds(job->plan.directory) == 0) {
@@ -184,6 +190,21 @@ TokenizeState tokenize_look(const TokenizeJob *job) {
               job->plan.directory, state_file);
     free(path);
     return state;
+}
+
+char *tokenize_tokenizer(const char *path) {
+    char *folder = memory_string(path), *slash = strrchr(folder, '/'), *name = NULL;
+    bool inside = path_exists_in(path, state_file); // else `path` is a shard, and it may lie beside it
+    if (!inside && slash) *slash = '\0';
+    char *state = path_join(inside || slash ? folder : ".", state_file);
+    if (path_exists(state)) {
+        const Json *root = read_json(state), *tokenizer = json_member(root, "tokenizer");
+        if (tokenizer && tokenizer->kind == JSON_STRING) name = memory_string(tokenizer->text);
+        json_free(root);
+    }
+    free(state);
+    free(folder);
+    return name;
 }
 
 void tokenize_remove(const char *directory) {

@@ -40,6 +40,10 @@ typedef struct {
  * another job's shards, and says what differs; (EXIT_INPUT) where tokenize.json is damaged. */
 TokenizeState tokenize_look(const TokenizeJob *job);
 
+/* The name of the tokenizer that made the shards in a directory, or the shard `path`, as tokenize.json there
+ * has it; NULL where it is not known. free() releases it. */
+char *tokenize_tokenizer(const char *path);
+
 /* Removes the shards and tokenize.json of any job. */
 void tokenize_remove(const char *directory);
 
