@@ -16,7 +16,7 @@ base="$base --val-every 9 --sample-every 0 --save-every 1 --keep 0"
 #   free   adopted; B is taken
 #   start  of one start alone: not adopted
 #   plan   for `plan` alone: refused
-# "*" is set below. A switch has on and off.
+# "*" is set below, or in cli_text.sh (hellaswag). A switch has on and off.
 table="
 model         free   tiny             gpt2
 layers        shape  1                2
@@ -67,7 +67,7 @@ progress      start  bar              lines
 temperature   free   0.5              0.25
 top-k         free   3                4
 hellaswag     *      -                -
-hellaswag-examples free 3             4
+hellaswag-examples * -                -
 rates         plan   2                2
 ranks         plan   2                2
 micro-steps   plan   2                2
