@@ -239,7 +239,7 @@ $(BUILD)/llmc/text/gpt2_merges.o: llmc/text/gpt2_merges.bin # which the assemble
 # Rewritten only when the flags change, so that a change of settings rebuilds what it concerns. Everything that
 # is compiled waits for it, and so for setup where that is asked for too.
 $(BUILD)/flags: FORCE | $(filter setup,$(MAKECMDGOALS))
-	$(Q)mkdir -p $(@D); echo '$(CC) $(flags) $(libs)' | cmp -s - $@ || echo '$(CC) $(flags) $(libs)' > $@
+	$(Q)mkdir -p $(@D); echo '$(CC) $(CXX) $(flags) $(libs)' | cmp -s - $@ || echo '$(CC) $(CXX) $(flags) $(libs)' > $@
 
 # What --version says: the commit of this clone, or of the archive that was made of one.
 archived := $Format:%h$

@@ -5,6 +5,7 @@
 #include "../llmc/weights/safetensors.h"
 
 #include "../llmc/base/error.h"
+#include "../llmc/files/checksum.h"
 #include "faults.h"
 #include "files.h"
 #include "test.h"
@@ -222,12 +223,33 @@ static void expect_newest(const char *out, int64_t step) {
     free(want);
 }
 
+/* What is wrong with a state of a format and version; its sum is right. */
+static const char *state_problem(const char *state_format, int version) {
+    static char problem[STATE_PROBLEM];
+    char text[200];
+    int n = snprintf(text, sizeof text, "{\n  \"format\":\"%s\",\n  \"version\":%d", state_format, version);
+    snprintf(text + n, sizeof text - (size_t)n, ",\n  \"xxh64\":\"%016llx\"\n}\n",
+             (unsigned long long)checksum_of(text, (size_t)n));
+    const Json *root = trainer_state_read(text, strlen(text), problem);
+    json_free(root);
+    return root ? "" : problem;
+}
+
+TEST(formats, "a state of another format or version is refused, though its sum is right") {
+    CHECK(state_problem("train_gpt2 checkpoint", 2)[0] == '\0', "%s", state_problem("train_gpt2 checkpoint", 2));
+    for (int version = 0; version < 5; version++)
+        if (version != 2) CHECK(strstr(state_problem("train_gpt2 checkpoint", version), "of version 2"), "%d", version);
+    CHECK(strstr(state_problem("another", 2), "of version 2"));
+}
+
 TEST(newest_good, "the newest good checkpoint is found below damaged ones and strange names") {
     setup();
     char out[256], file[512];
     strcpy(out, new_out("newest"));
     CHECK(!checkpoints_any(out) && !checkpoints_newest_good(out) &&
           !checkpoints_newest_good("/nowhere"));
+    mkdir(in_folder("newest/step_0000700"), 0777); // a digit less than this program writes
+    CHECK(!checkpoints_any(out));
     save(out, 5), save(out, 20), save(out, 100);
     mkdir(in_folder("newest/step_00000300.tmp"), 0777); // a user's
     mkdir(in_folder("newest/step_00000300.train_gpt2-0123456789abcdef.tmp"), 0777);
@@ -245,8 +267,10 @@ TEST(newest_good, "the newest good checkpoint is found below damaged ones and st
     free(want);
     CHECK_FATAL(0, "is damaged", expect_newest(out, 20)); // a warning, and the one before it
 
+    save(out, 21);
     checkpoints_set_aside(out, 20);
     CHECK(access(in_folder("newest/step_00000100.aside"), F_OK) == 0);
+    CHECK(access(in_folder("newest/step_00000021.aside"), F_OK) == 0, "the very next one, too");
     CHECK(access(in_folder("newest/step_00000300.train_gpt2-0123456789abcdef.tmp"), F_OK) != 0, "unfinished ones go");
     CHECK(access(in_folder("newest/step_00000300.tmp"), F_OK) == 0, "what has no mark stays");
     CHECK(access(in_folder("newest/step_00000020"), F_OK) == 0);

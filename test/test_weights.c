@@ -287,6 +287,17 @@ TEST(tensor_refusals, "missing, unknown, misshapen tensors and an untied head ar
     made.extra_bytes = 80;
     CHECK_FATAL(EXIT_INPUT, "lm_head.weight differs from wte.weight",
                 weights_open(make_directory(good_config, "", &made)));
+    Made tied = {.prefix = "", .dtype = "F32", .tied = true};
+    const char *untied = make_directory(good_config, "", &tied);
+    char file[300];
+    snprintf(file, sizeof file, "%s/model.safetensors", untied);
+    int descriptor = open(file, O_WRONLY); // its last byte is of the head
+    off_t last = lseek(descriptor, 0, SEEK_END) - 1;
+    if (pwrite(descriptor, "\x7e", 1, last) != 1) abort();
+    close(descriptor);
+    CHECK_FATAL(EXIT_INPUT, "lm_head.weight differs from wte.weight", weights_open(untied));
+    Made strange = {.prefix = "encoder.", .dtype = "F32"};
+    CHECK_FATAL(EXIT_INPUT, "tensor \"wte.weight\" is missing", weights_open(make_directory(good_config, "", &strange)));
     Made lacking = {.prefix = "", .dtype = "F32", .skip = "h.0.ln_2.bias"};
     CHECK_FATAL(EXIT_INPUT, "has 15 tensors, but config.json's n_layer = 1 needs 16",
                 weights_open(make_directory(good_config, "", &lacking)));
