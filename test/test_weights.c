@@ -297,7 +297,8 @@ TEST(tensor_refusals, "missing, unknown, misshapen tensors and an untied head ar
     close(descriptor);
     CHECK_FATAL(EXIT_INPUT, "lm_head.weight differs from wte.weight", weights_open(untied));
     Made strange = {.prefix = "encoder.", .dtype = "F32"};
-    CHECK_FATAL(EXIT_INPUT, "tensor \"wte.weight\" is missing", weights_open(make_directory(good_config, "", &strange)));
+    CHECK_FATAL(EXIT_INPUT, "tensor \"wte.weight\" is missing",
+                weights_open(make_directory(good_config, "", &strange)));
     Made lacking = {.prefix = "", .dtype = "F32", .skip = "h.0.ln_2.bias"};
     CHECK_FATAL(EXIT_INPUT, "has 15 tensors, but config.json's n_layer = 1 needs 16",
                 weights_open(make_directory(good_config, "", &lacking)));
