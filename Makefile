@@ -241,7 +241,7 @@ $(BUILD)/llmc/text/gpt2_merges.o: llmc/text/gpt2_merges.bin # which the assemble
 $(BUILD)/flags: FORCE | $(filter setup,$(MAKECMDGOALS))
 	$(Q)mkdir -p $(@D); echo '$(CC) $(CXX) $(flags) $(libs)' | cmp -s - $@ || echo '$(CC) $(CXX) $(flags) $(libs)' > $@
 
-# What --version says: the commit of this clone, or of the archive that was made of one.
+# What --version prints: the commit of this clone, or of the archive that was made of one.
 archived := $Format:%h$
 commit    = $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=10 2>/dev/null),$(filter-out ormat:%,$(archived)))
 $(BUILD)/commit.h: FORCE

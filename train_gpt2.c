@@ -51,7 +51,7 @@
  * do ranks exchange a bucket, as soon as it is complete, while backward computes the next one. */
 // clang-format on
 
-/* One update of the weights: what it saw and what came out. */
+/* One update of the weights: its data and its results. */
 typedef struct {
     int64_t step;         // its index i, from 0
     uint64_t targets;     // N: targets that count, on all ranks and in all micro-steps
@@ -62,7 +62,7 @@ typedef struct {
     double seconds;
 } Update;
 
-/* Where a rank stands in its micro-steps: what reduction_ready needs to know. */
+/* A rank's current micro-step, as reduction_ready needs it. */
 typedef struct {
     bool first, last, has_micro_batch;
 } MicroStep;
@@ -173,7 +173,7 @@ static void apply_update(Trainer *t, const Update *u) {
     t->at.skipped = 0;
 }
 
-/* One update, in the order of chapter 27; its section stands beside each line. */
+/* One update, in the order of chapter 27; its section is beside each line. */
 static Update update(Trainer *t, double *square_sums) {
     double start = clock_seconds();
     uint64_t served = t->at.sequences_served, S = (uint64_t)t->plan.sequences;
@@ -252,7 +252,7 @@ static void log_generated_text(Trainer *t) {
     free(text);
 }
 
-/* ", 1.2345 bits per byte": what compares vocabularies. Empty where it is not known what the tokens mean. */
+/* ", 1.2345 bits per byte": a figure that compares vocabularies. Empty where the tokenizer is not known. */
 static const char *bits_per_byte(const Trainer *t, const Evaluation *validation, char text[48]) {
     TextUnits units = {0};
     if (t->tokenizer) units = text_units(t->val.stream, t->tokenizer, 1, validation->tokens);
@@ -346,7 +346,7 @@ static int command_train(int argc, char **argv) {
               s->ranks         ? "start ranks with mpirun -np R"
               : s->micro_steps ? "give --total-batch"
                                : "metrics.jsonl has the rate of every step");
-    // Signals and heartbeats first: what follows may take long, and may wait for other ranks.
+    // Signals and heartbeats first: the next calls may take long, and may wait for other ranks.
     stop_watch();
     watchdog_join(&world, s->rank_timeout, s->hang_timeout);
     t.resume = resume_open(&t.settings, &world);
@@ -389,8 +389,8 @@ static _Noreturn void refuse_command(const char *word) {
           word);
 }
 
-/* The exit code of a command whose result is what it printed. Training has its results in files: whoever read along
- * may go away. */
+/* The exit code of a command whose result is what it printed. Training has its results in files: it does not matter
+ * if the reader of the output has ended. */
 static int printed(int code) {
     if (fflush(stdout) != 0 || ferror(stdout))
         fatal(EXIT_RUNTIME, "standard output cannot be written: %s; what was printed is not complete", strerror(errno));

@@ -1,4 +1,4 @@
-/* train_gpt2.cu: the CUDA backend: the device, its memory, and the way in and out of it. The kernels are in
+/* train_gpt2.cu: the CUDA backend: the device, its memory, and copies to and from it. The kernels are in
  * llmc/cuda/, one family a file, each with its launchers; they are included at the end and complete what
  * llmc/ops.h asks for. The program is train_gpt2.c, the same for both backends.
  *

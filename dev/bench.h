@@ -1,5 +1,5 @@
-/* bench.h: what the benchmarks measure against: the peak of fused multiply-adds of all threads, in
- * the same run, because machines differ and are shared. Judge by shares of it, and by medians. */
+/* bench.h: the yardstick of the benchmarks: the peak of fused multiply-adds of all threads, in
+ * the same run, because machines differ and are shared. Compare shares of it, and medians. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -26,7 +26,7 @@ static real peak_loop(void) {
     return vec_sum(total);
 }
 
-volatile real peak_kept[PEAK_MOST_THREADS]; // what nobody can read is not computed
+volatile real peak_kept[PEAK_MOST_THREADS]; // a result that is never read would not be computed
 
 /* Floating point operations a second. */
 static inline double peak_flops(void) {

@@ -1,6 +1,6 @@
 /* bench_backend.c: how long each operation of llmc/ops.h takes at a model's shapes, on whatever backend it is
  * linked with. The host's clock is read around a number of enqueued calls and one small read that waits
- * for them. Usage: bench_backend [B T C NH V REPEATS]; without, GPT-2 124M with 16 rows of 1024. */
+ * for them. Usage: bench_backend [B T C NH V REPEATS]; without, GPT-2 124M with 16 sequences of 1024. */
 #include "../llmc/base/clock.h"
 #include "../llmc/ops.h"
 

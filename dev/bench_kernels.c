@@ -1,6 +1,6 @@
 /* bench_kernels.c: how near the matrix products come to what the machine can do. GPT-2 124M's four
  * matrices in three orientations, the classifier and attention, each as a share of the peak of fused
- * multiply-adds measured in the same run, because machines differ and are shared: judge by shares.
+ * multiply-adds measured in the same run, because machines differ and are shared: compare shares.
  *
  * Each repetition measures the peak, then each case once, on the next of several layers, so that
  * weights and gradients come from memory as they do in training. Medians are shown.
@@ -72,8 +72,8 @@ static void run_case(const Case *c, int repeat) {
 }
 
 /* Median share of the peak (of the same repetition), best time against best peak, which an undisturbed
- * machine would show, and median share of the micro-kernel's own speed, which tells what blocking and
- * packing cost. */
+ * machine would show, and median share of the micro-kernel's own speed, which shows the cost of blocking and
+ * packing. */
 static void bench(const char *title, Case *cases, int count, int repeats) {
     double peak = 0, flops = 0, median_time = 0, best_time = 0, tile_time = 0;
     for (int i = 0; i < count; i++) run_case(&cases[i], 0); // touches the memory

@@ -1,4 +1,4 @@
-/* bench_ranks.c: what exact sums and several ranks cost. Updates of GPT-2 124M made of two micro-batches of
+/* bench_ranks.c: the cost of exact sums and of several ranks. Updates of GPT-2 124M made of two micro-batches of
  * B=4 sequences, on this rank's share of them; dev/bench_ranks.sh runs it on one rank and on two.
  * One rank alternates exact updates and plain ones; several do exact ones, and show how much of the
  * time goes into the sum over ranks, waiting for the slowest included.

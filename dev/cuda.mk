@@ -92,7 +92,7 @@ cuda_libs  = -L$(cuda_lib) -Wl,-rpath,$(cuda_lib) -lcublasLt -lcudart $(filter-o
 need_nvcc = $(if $(nvcc),,$(error nvcc was not found: install the CUDA toolkit (12 or 13), or say where it is \
             with CUDA_HOME=/path))
 
-# What ptxas says of registers and shared memory is kept beside the object.
+# What ptxas prints about registers and shared memory is kept beside the object.
 $(BUILD)/cuda_%/train_gpt2.o: train_gpt2.cu $(BUILD)/flags
 	$(need_nvcc)$(call say,nvcc,"$< ($*: $(cuda_arch))")
 	$(Q)mkdir -p $(@D) && $(nvcc) $(nvcc_flags) $(define_$*) -MD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $< \

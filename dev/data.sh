@@ -1,5 +1,5 @@
 #!/bin/sh
-# data.sh NAME [DIR] [--shards N]: gets data or weights, says what they are first, and leaves whole files only.
+# data.sh NAME [DIR] [--shards N]: gets data or weights: prints what they are first, and leaves only complete files.
 #
 #   dev/data.sh                        what there is
 #   dev/data.sh tinyshakespeare        into data/tinyshakespeare
@@ -18,7 +18,7 @@ edu=$hf/datasets/karpathy/fineweb-edu-100B-gpt2-token-shards/resolve/main
 stories=$hf/datasets/roneneldan/TinyStories/resolve/main
 github=https://raw.githubusercontent.com
 
-# ---- the sources: NAME, FILE, bytes (-: the server's word, or a shard's own header), SHA-256 (or -), URL
+# ---- the sources: NAME, FILE, bytes (-: as the server says, or a shard's own header), SHA-256 (or -), URL
 sources() {
     cat <<-TABLE
 	tinyshakespeare input.txt 1115394 86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed $github/karpathy/char-rnn/master/data/tinyshakespeare/input.txt
@@ -133,7 +133,7 @@ right_size() { # FILE WANTED
     [ "$wanted" = - ] || [ "$size" -eq "$wanted" ] || { why="has $size bytes, and $wanted are expected"; return 1; }
 }
 
-# What curl's exit code means to somebody who waits for a file.
+# The meaning of curl's exit code, as a message.
 reason() { # CODE URL
     case $1 in
     6 | 7 | 28 | 35 | 56) echo "cannot reach $2 (curl: $1): is there a network? A mirror may be named with DATA_BASE" ;;
@@ -143,7 +143,7 @@ reason() { # CODE URL
     esac
 }
 
-# Loads URL into FILE.part from where that ends. Goes on after an interruption as long as each try adds
+# Loads URL into FILE.part from where that ends. Continues after an interruption as long as each try adds
 # something, and begins from 0 once where the server cannot continue.
 load() { # URL FILE WANTED
     part=$2.part from=-1

@@ -87,7 +87,7 @@ check_includes() {
         a = layer(from)
         b = layer(to)
         where = $1 ":" $2 ": includes \"" $3 "\": "
-        if (a == "") { if (!(from in told)) print $1 ": is in no layer; give it a folder of dev/lint.sh"; told[from] = 1 }
+        if (a == "") { if (!(from in reported)) print $1 ": is in no layer; give it a folder of dev/lint.sh"; reported[from] = 1 }
         else if (b == "") print where "is in no layer"
         else if (!reaches(a, b)) print where "layer " a " does not rest on layer " b
         if ($1 ~ /h$/ && from != to && index(" " leads_to[from] " ", " " to " ") == 0) leads_to[from] = leads_to[from] " " to
@@ -147,14 +147,14 @@ check_names() {
     cat README.md dev/*.md 2>/dev/null | grep -oE '`[a-z0-9_/]+[.](c|h|cu|cuh):[a-z0-9_]+`' | tr -d '\140' | sort -u |
         while IFS=: read -r file name; do
             if [ ! -f "$file" ]; then
-                echo "$file:$name: is named by a document, but there is no such file"
+                echo "$file:$name: is named by a document, but the file does not exist"
             elif ! grep -qE "^[a-zA-Z_].*[ *]$name\\(" "$file"; then
                 echo "$file:$name: is named by a document, but the file defines no such function"
             fi
         done
 }
 
-# Whoever reads finds every file: README.md, dev/*.md or a comment of another file names it. A file
+# A reader finds every file: README.md, dev/*.md or a comment of another file names it. A file
 # is named also by naming its header, or what implements it.
 check_reading_order() {
     find llmc train_gpt2.* README.md dev -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.md' | sort |

@@ -1,6 +1,6 @@
 #!/bin/sh
-# mutate.sh: shows that the tests are sharp. dev/mutations.txt lists small wrongs; each is put into a
-# copy of the program, built and tested, and must make a test fail. Prints who survived.
+# mutate.sh: shows that the tests are sharp. dev/mutations.txt lists small faults; each is put into a
+# copy of the program, built and tested, and must make a test fail. Prints the survivors.
 #   sh dev/mutate.sh          all of them
 #   sh dev/mutate.sh gelu     those whose file or description has "gelu" in it
 # Exit code 1 when one survives, no longer applies, or does not compile.
@@ -10,7 +10,7 @@
 list=${scratch:+$scratch/}dev/mutations.txt # of a running mutate.sh, which must not see it change
 
 # Prints the N-th mutation's file and description, or with TEXT writes the mutated file to stdout.
-# Exit code 3: the old text does not stand in the file exactly once.
+# Exit code 3: the old text is not in the file exactly once.
 mutation() { # N [TEXT]
     awk -v wanted="$1" -v path="$2" '
         /^#/ || /^$/ { next }
@@ -31,8 +31,8 @@ mutation() { # N [TEXT]
 }
 
 # The tests that must notice what is wrong in a file, those that touch it first: programs, and scripts by their
-# path. Recorded values judge the model and the plain loops; recorded values and the plain loops judge the kernels
-# of the CPU; the plain loops those of CUDA on the emulator; all else is judged by the programs that include its
+# path. Recorded values test the model and the plain loops; recorded values and the plain loops test the kernels
+# of the CPU; the plain loops test those of CUDA on the emulator; all else is tested by the programs that include its
 # header, and by the scripts of its folder.
 tests_of() { # FILE
     case $1 in

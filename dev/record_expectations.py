@@ -3,7 +3,7 @@
 
     python3 dev/record_expectations.py [DIRECTORY]      # default: test/expectations
 
-Only whoever changes the expectations runs this (PyTorch 2.6.0); the tests read the files it wrote.
+Run this only to change the expectations (PyTorch 2.6.0); the tests read the files it wrote.
 Weights, inputs and tokens come from one integer formula that test/expect.c evaluates too, exactly,
 so the files hold results alone. Format and meaning of each file: test/expectations/README.md.
 dev/check_expectations.sh shows that a second run writes the same bytes.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # registers.sh PTXAS.TXT: a table of every kernel's registers, shared memory and spills for each architecture, from
-# what `nvcc -Xptxas -v` said (the build keeps it in build/cuda_*/ptxas.txt). Exit code 1 when any spills.
+# what `nvcc -Xptxas -v` printed (the build keeps it in build/cuda_*/ptxas.txt). Exit code 1 when any spills.
 c=$(command -v c++filt || echo cat)
 awk '
 /Compiling entry function/ {

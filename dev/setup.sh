@@ -1,7 +1,7 @@
 #!/bin/sh
 # setup.sh (make setup): what the tests use beside a C compiler and make: Open MPI, for runs over several
 # ranks, and gnuplot, for dev/plot. Installs what is missing with apt-get where this user may; elsewhere
-# says what to install and succeeds: the tests that need it are skipped, and say so.
+# prints what to install and succeeds: the tests that need it are skipped with a message.
 missing() { ! command -v "$1" >/dev/null 2>&1; }
 
 for tool in "${CC:-cc}" make; do

@@ -17,7 +17,7 @@
  *   incomplete. A backend defines them (and OPS_BACKEND) before it includes this file.
  * - Every call enqueues. Results reach the host only through the read_* functions and
  *   reduction_finish, which wait; shared code never waits otherwise. (The CPU's queue is immediate.)
- * - Each x_forward stands beside its x_backward. In a backward call, d_ names the gradient of the
+ * - Each x_forward is beside its x_backward. In a backward call, d_ names the gradient of the
  *   loss with respect to _.
  * - `accumulate` false: the gradient is written. True: it is added. So nothing needs zeroing.
  * - Order within every sum is fixed by the shapes alone: never by threads, blocks or ranks.
@@ -74,7 +74,7 @@ double backend_peak_flops(void);
 /* Bytes of one element of a kind. */
 size_t element_size(ElementKind kind);
 
-/* Bytes that this rank can still have: free memory of its device, or its share of the machine's. */
+/* Bytes that this rank can still allocate: free memory of its device, or its share of the machine's. */
 size_t device_memory(void);
 
 /* Zeroed device memory, 256-byte aligned; fatal (EXIT_RUNTIME, naming `what`) if the allocation
@@ -217,7 +217,7 @@ void gradient_zero(Grad *grads, size_t count);
 // Reduction: gradients are SUMMED over micro-batches and ranks, bucket by bucket
 
 /* Prepares for gradients of `count` elements. exact: each micro-batch's gradient is rounded to 64-bit fixed
- * point and added as integers, an associative sum, so that the result does not depend on which rank
+ * point and added as integers (integer addition is associative), so that the result does not depend on which rank
  * or micro-step computed a micro-batch. micro-batches: the most micro-batches any rank has in an update. */
 void reduction_open(Grad *grads, size_t count, bool exact, int micro_batches);
 void reduction_close(void);

@@ -133,7 +133,7 @@ static void check_guards(const Array *array, int number) {
                     element_size(array->kind);
     const void *ends[2] = {array->block, device_at(array->at, array->kind, array->count)};
     size_t counts[2] = {before, GUARD};
-    if (array->kind == OF_ID) return; // nobody writes ids
+    if (array->kind == OF_ID) return; // no kernel writes ids
     for (int end = 0; end < 2; end++) {
         double *guard = read_back(ends[end], array->kind, counts[end]);
         bool whole = true;

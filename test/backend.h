@@ -45,7 +45,7 @@ typedef enum {
 } Family;
 void check(const Array *array, Family family, const char *name);
 
-/* Checks every guard, frees every array, and starts the values anew. */
+/* Checks every guard, frees every array, and restarts the values. */
 void release(void);
 
 bool low_precision(void); // bf16

@@ -28,7 +28,7 @@ static void embedding_case(int B, int T, int C, int V, int first, bool accumulat
 
 TEST(
     embedding,
-    "token and position embeddings and their gradients; ids that repeat; rows that are no multiple "
+    "token and position embeddings and their gradients; ids that repeat; rows that are not a multiple "
     "of 16 bytes") {
     EACH_ORDER embedding_case(2, 70, 16, 11, 0, false);
     EACH_ORDER embedding_case(3, 5, 7, 20, 2, true);

@@ -4,7 +4,7 @@
 
 #include "../llmc/model/gpt2.h"
 
-// Of expect.c, compiled in double (its header speaks of the CPU's element types).
+// Of expect.c, compiled in double (its header names the CPU's element types).
 typedef struct Expectations Expectations;
 void formula_weights(float *out, const char *name, size_t count);
 int32_t formula_token(const char *name, int vocab, size_t i);

@@ -144,7 +144,7 @@ TEST(reduction_refuses,
         reduction_ready(FIRST, COUNT, true, false, true);
         reduction_ready(FIRST, COUNT, false, true, true);
         CHECK(reduction_finish() == FIRST + 5);
-        reduction_ready(FIRST, COUNT, true, true, true); // the next update starts anew
+        reduction_ready(FIRST, COUNT, true, true, true); // the next update starts again
         CHECK(reduction_finish() == -1);
         reduction_close();
     }

@@ -22,7 +22,7 @@ static const AdamW course_adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .we
 // 27.3 Where the denominator of gradient accumulation comes from
 
 TEST(weighted_mean,
-     "27.3: 2 tokens of loss 1 and 3 of loss 3: (2*1 + 3*3)/5 = 2.2; the mean of means says 2") {
+     "27.3: 2 tokens of loss 1 and 3 of loss 3: (2*1 + 3*3)/5 = 2.2; the mean of means is 2") {
     // Two words with logits (x, 0) have loss log(1 + exp(-x)) where the first is the target.
     enum { N = 5, C = 1, V = 2, VP = 128 };
     const double losses[2] = {1, 3};
@@ -170,7 +170,7 @@ static double pair_norm(const real g[2]) {
     return sqrt(sum);
 }
 
-/* What AdamW's first moment takes up of a gradient: with beta1 = 0 that is the clipped gradient itself. */
+/* What AdamW's first moment receives of a gradient: with beta1 = 0 that is the clipped gradient itself. */
 static void clip_pair(real clipped[2], const real g[2], double clip) {
     Span both = {.offset = 0, .count = 2};
     real w[2] = {0, 0}, v[2] = {0, 0};
@@ -365,7 +365,7 @@ TEST(uneven_ranks,
     SHOW("R = 3: tokens of one update", "524288", "%.0f", three.sequences * three.T);
 }
 
-TEST(copied_data, "27.5: the same sequences on both ranks are no four sequences: no more data was "
+TEST(copied_data, "27.5: the same sequences on both ranks are not four sequences: no more data was "
                   "seen than two sequences") {
     GPT2 *copies = tiny_new(false), *two = tiny_new(false);
     TinyBatch batch = tiny_batch("tiny.rows", 4);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli.sh: sourced by the scripts that test the program as a user meets it. Nothing here passes because a
+# cli.sh: sourced by the scripts that test the program as a user runs it. Nothing here passes because a
 # program died, said nothing or hung: test/cli_selftest.sh runs every script against such programs.
 #
 #   check "what it proves" COMMAND...            passes when the command succeeds. If the command is the program

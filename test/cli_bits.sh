@@ -19,7 +19,7 @@ train() { # DIRECTORY PROGRAM... OPTION...
     "$@" --data "$text" --out "$dir/$run" --threads 2 --log-every 0 >"$dir/said" 2>&1 </dev/null &&
         grep -q 'trained . updates' "$dir/said"
 }
-# Sizes that are no multiple of any vector; a short last sequence; every kind of record.
+# Sizes that are not a multiple of any vector; a short last sequence; every kind of record.
 odd="--layers 2 --heads 3 --channels 51 --seq-len 37 --batch 3 --total-batch 370 --steps 5 --warmup 2
      --val-every 2 --sample-every 5 --sample-tokens 40 --top-k 20 --clip 0.5"
 same() { # two runs have the same weights, moments and records

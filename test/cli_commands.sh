@@ -77,7 +77,7 @@ check "a prompt of several bytes a character" prints '^déjà 😀' "$program" s
 check "bytes as ids" text b --prompt '84 104' --ids --tokens 3
 check "... two and three more" same "$(wc -w <"$dir/b")" 5
 refuses 2 "is not UTF-8" "a prompt that is not UTF-8" "$program" sample --model "$dir/run" --prompt "$(printf 'a\377')"
-refuses 2 "'97' is not a token id" "an id that is none" "$program" sample --model $hf --prompt "96 97"
+refuses 2 "'97' is not a token id" "an id out of range" "$program" sample --model $hf --prompt "96 97"
 refuses 2 "'abc' is not a token id" "text where tokens are not bytes" "$program" sample --model $hf --prompt "abc"
 refuses 2 "needs --model" "sample without a model" "$program" sample
 refuses 2 "did you mean --temperature" "a misspelt option" "$program" sample --model $hf --temprature 1
@@ -87,7 +87,7 @@ for command in sample eval verify convert; do
 done
 
 refuses 2 "'smaple' is not a command; did you mean sample?" "a misspelt command" "$program" smaple --model $hf
-refuses 2 "is not a command; there are" "a word that is none" "$program" shakespeare.txt
+refuses 2 "is not a command; there are" "an unknown word" "$program" shakespeare.txt
 
 # ---- eval
 check "the recorded loss of one target" out eval --model $hf --ids "25 63"

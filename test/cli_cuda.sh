@@ -59,11 +59,11 @@ check "... has the CPU's losses to 2e-2, and its data" near_run 2e-2 cpu bf16
 # ---- checkpoints go from one build to the other
 last_loss() { sed -n 's/.*"event":"train".*"loss":\([^,]*\),.*/\1/p' "$dir/$1/metrics.jsonl" | tail -n 1; }
 ends_like() { near "$(last_loss "$2")" "$(last_loss "$3")" "$1"; }
-check "CUDA goes on from the CPU's checkpoint" run train_gpt2emu_fp32 taken --steps 20 --resume "$dir/cpu/step_00000010"
+check "CUDA resumes from the CPU's checkpoint" run train_gpt2emu_fp32 taken --steps 20 --resume "$dir/cpu/step_00000010"
 check "... and ends where the CPU did" ends_like 1e-5 taken cpu
-check "the CPU goes on from CUDA's" run train_gpt2 back --steps 20 --resume "$dir/fp32/step_00000010"
+check "the CPU resumes from CUDA's" run train_gpt2 back --steps 20 --resume "$dir/fp32/step_00000010"
 check "... and ends where CUDA did" ends_like 1e-5 back fp32
-check "bf16 goes on from its own" run train_gpt2emu_bf16 again --steps 20 --no-exact --resume "$dir/bf16/step_00000010"
+check "bf16 resumes from its own" run train_gpt2emu_bf16 again --steps 20 --no-exact --resume "$dir/bf16/step_00000010"
 check "... and ends where it had ended, to the last bit" ends_like 0 again bf16
 check "... with the same weights and moments" same_files "$dir/again/step_00000020/optimizer.safetensors" \
     "$dir/bf16/step_00000020/optimizer.safetensors"

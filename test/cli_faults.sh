@@ -100,7 +100,7 @@ disturb() {
     ) >"$dir/out" 2>"$dir/err" </dev/null
     code=$?
     case $FAULT_KIND in
-    EINTR | short) [ $code -eq 0 ] || trouble "is no reason to end" ;;
+    EINTR | short) [ $code -eq 0 ] || trouble "should not have ended" ;;
     kill) [ $code -eq 137 ] || [ $code -eq 0 ] || trouble "was killed" ;;
     *)
         case $code in

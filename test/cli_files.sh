@@ -26,7 +26,7 @@ check "a run of 20 steps" says "trained 20 updates" start run
 [ -d "$last" ] || { finish cli_files; exit; } # all else is done with it
 
 # ---- what cannot be examined is not missing
-# as_user COMMAND...: as a user whom permissions concern.
+# as_user COMMAND...: as a user to whom permissions apply.
 as_user() {
     if [ "$(id -u)" -eq 0 ]; then setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; else "$@"; fi
 }
@@ -61,7 +61,7 @@ ln -s nowhere "$dir/shard.bin"
 mkdir "$dir/shards"
 cp "$dir/text" "$dir/shards/a.txt"
 ln -s nowhere "$dir/shards/b.txt"
-refuses 3 "b.txt: " "a link that leads nowhere is no file less among the data" "$program" plan --data "$dir/shards"
+refuses 3 "b.txt: " "a link that leads nowhere is still one of the data files" "$program" plan --data "$dir/shards"
 
 # ---- files of others
 mkdir "$dir/m.tmp" "$dir/m.train_gpt2-0123456789abcdef.tmp"

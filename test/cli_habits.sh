@@ -70,7 +70,7 @@ done
 head -c 8000 /dev/zero >zeros.bin
 refuses 3 "all of its 8000 bytes are 0" "zeros" train --data zeros.bin
 check "... unless one knows better" train --data zeros.bin --data-type uint16 --vocab 256 --out zeros
-body() { head -c 5000 "$program"; } # bytes that are no text
+body() { head -c 5000 "$program"; } # bytes that are not text
 for kind in 'GGUF:GGUF model' 'lmgg:ggml model' 'tjgg:ggml model' 'PAR1:Parquet table'; do
     { printf %s "${kind%%:*}" && body; } >foreign.bin
     refuses 3 "is a ${kind##*:}" "a ${kind##*:} as data" train --data foreign.bin
@@ -127,7 +127,7 @@ refuses 2 "did you mean --data t.txt?" "a file whose option was left out" "$prog
 refuses 2 "to train on it: --data t.txt" "... and the command, too" "$program" t.txt
 refuses 2 "did you mean --model of_parts?" "a model whose option was left out" "$program" sample of_parts
 refuses 2 "quote a glob, so that the shell leaves it to --data" "a glob without quotes" train --data parts/*.txt
-refuses 3 "there is no directory nowhere/" "a glob in a directory that is none" train --data "nowhere/*.bin"
+refuses 3 "there is no directory nowhere/" "a glob in a directory that does not exist" train --data "nowhere/*.bin"
 refuses 2 "did you mean gpt2-xl?" "a misspelt shape" train --model GPT2-XL
 refuses 2 "--resume has no value; it takes auto, must, never, a checkpoint or the directory of a run" "--resume alone" train --resume
 

@@ -51,7 +51,7 @@ plant llmc/model/gpt2.c "$(printf '\tint tab;')" 'a tab'
 plant llmc/model/gpt2.c 'int blank; ' 'a blank at the end'
 plant llmc/model/gpt2.c "// $(printf '%0120d' 0)" '123 columns'
 plant README.md '`llmc/model/gpt2.c:gpt2_nothing`' 'gpt2.c:gpt2_nothing: is named by a document, but the file defines no such function'
-plant dev/chapter27.zh.md '`llmc/nowhere.c:main`' 'llmc/nowhere.c:main: is named by a document, but there is no such file'
+plant dev/chapter27.zh.md '`llmc/nowhere.c:main`' 'llmc/nowhere.c:main: is named by a document, but the file does not exist'
 copy
 yes 'int line;' | head -n 501 >"$dir/copy/llmc/base/rng.c"
 check "found: a file of 501 lines" finds 'llmc/base/rng.c: more than 500 lines'

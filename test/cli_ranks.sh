@@ -81,7 +81,7 @@ tells() { # TEXT RUN RUN: compare_runs finds a difference and says so
     not compare "$@" >"$dir/words" && grep -q "$words" "$dir/words"
 }
 check "compare_runs names the first step and field that differ" tells '^step 0 (train): data is "[0-9a-f]*" in' "$dir/plain1.1" "$dir/seed"
-check "... and a run that goes on longer" tells 'plain1.1/metrics.jsonl ends after step 5, .*longer/metrics.jsonl goes on' "$dir/plain1.1" "$dir/longer"
+check "... and a run that continues longer" tells 'plain1.1/metrics.jsonl ends after step 5, .*longer/metrics.jsonl continues' "$dir/plain1.1" "$dir/longer"
 check "a run is the same as itself" compare "$dir/seed" "$dir/seed"
 run many 9 --data "$dir/text" --val-fraction 0 --total-batch 48 --steps 2 --batch 1 --threads 1
 run few 1 --data "$dir/text" --val-fraction 0 --total-batch 48 --steps 2 --batch 1 --threads 1

@@ -72,11 +72,11 @@ half=$((pairs / 2))
 check "of two starts with --resume auto one trains, the other finds it finished ($half pairs)" exactly_one $half "(0 and [01]|1 and 0)" --resume auto
 check "of two starts without, one trains, the other is refused ($half pairs)" exactly_one $half "(0 and [12]|[12] and 0)"
 
-# A run that goes on while others come. (It is stopped in the end.)
+# A run that continues while others start. (It is stopped in the end.)
 # shellcheck disable=SC2086 # lists
 "$program" $base --out "$dir/live" --steps 1000000 --save-every 0 >"$dir/live.out" 2>&1 &
 live=$!
-check "a run that goes on" await "$dir/live/log.txt" $live
+check "a run that continues" await "$dir/live/log.txt" $live
 # shellcheck disable=SC2086 # lists
 "$program" $base --out "$dir/live" --steps 9 --overwrite >"$dir/overwrite.out" 2>"$dir/overwrite.err" &
 overwrite=$!
@@ -127,7 +127,7 @@ else
 fi
 
 # ---- a full disk
-# full_disk N: on a disk of some size, on 1 rank or on 3, until it is full; then there is room, and the run goes on.
+# full_disk N: on a disk of some size, on 1 rank or on 3, until it is full; then there is room, and the run continues.
 full_disk() {
     kilobytes=$(awk "BEGIN { srand($1); print 80 + int(380 * rand()) }")
     umount "$dir/small" 2>/dev/null

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_run.sh: test/run.sh, which judges all other tests, counts right and is not fooled.
+# cli_run.sh: test/run.sh, which runs all other tests, counts right and is not fooled.
 . test/cli.sh
 unset V
 
@@ -61,7 +61,7 @@ check "a test that crashes after its closing line has failed" run 1 "0 passed, 1
 check "a closing line that is not the last does not count" run 1 "0 passed, 1 failed" early
 check "an exit code that contradicts the closing line is a failure" run 1 "9 passed, 1 failed" liar
 check "a test that is not there is a failure" run 1 "3 passed, 1 failed" good missing
-check "no test at all is no success" run 1 "0 passed, 0 failed"
+check "no test at all is not a success" run 1 "0 passed, 0 failed"
 # ---- time limits
 export RUN_LIMIT=2
 check "a test that does not end has failed, and the next is run" run 1 "3 passed, 1 failed" stuck good

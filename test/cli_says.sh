@@ -46,7 +46,7 @@ check "a run whose checkpoints are all damaged is said to be one" says "broken: 
 # ---- verify, eval, sample
 "$program" verify t.txt nowhere run nowhere2 >out 2>err
 code=$?
-check "verify looks at every path" grep -F "step_00000012: a complete checkpoint" out
+check "verify checks every path" grep -F "step_00000012: a complete checkpoint" out
 check "... names each that is wrong" test "$(grep -c 'no such file' err)" = 2
 check "... and fails" test $code -eq 3
 refuses 2 "--ids has 1 token id, which follows none and so has no loss" "eval of one token id" "$program" eval --model run --ids 65
@@ -105,7 +105,7 @@ check "... continues to the same best" "$program" --resume auto --out parts --st
 check "... as in one" same "$(link parts)" "$wanted"
 check "... and keeps the same ones" same "$(cd parts && echo step_*)" "$wanted step_00000035"
 rm -r "parts/$wanted"
-check "a best that is gone is said" says "$wanted, the best checkpoint so far" said "$program" --resume parts --steps 36
+check "a best that is gone is reported" says "$wanted, the best checkpoint so far" said "$program" --resume parts --steps 36
 check "a run that begins again" says "trained 2 updates" train --steps 2 --out best --overwrite
 check "... takes the name of the best with it" test ! -L best/best
 refuses 2 "--keep-best needs a validation loss" "--keep-best without validation" train --steps 2 --keep-best --val-every 0 --out none

@@ -104,7 +104,7 @@ has() { # CHECKPOINT NAME VALUE
 # shellcheck disable=SC2046,SC2086 # lists
 first() { speaks "$program" $base $([ "$1" = data ] || echo "$text") --out "$dir/first" --overwrite $(given "$1" "$2") --steps 2; }
 # shellcheck disable=SC2086 # a list
-further() { # OPTIONS...: goes on from the first start's checkpoint, in a copy
+further() { # OPTIONS...: continues from the first start's checkpoint, in a copy
     rm -rf "$dir/copy" && cp -R "$dir/first" "$dir/copy" && speaks "$program" --out "$dir/copy" --resume must --steps 3 "$@"
 }
 warned() { further "$@" --force 2>&1; }
@@ -193,12 +193,12 @@ check "... are 4 sequences" same "$(counter "$dir/edge/step_00000002")" "2 2 0 4
 check "... three more, in the next two" "$program" --out "$dir/edge" --resume must --steps 5
 check "... are 10" same "$(counter "$dir/edge/step_00000005")" "5 5 0 10 160 "
 check "... a second resume" "$program" --out "$dir/edge" --resume must --steps 6
-check "... goes on counting" same "$(counter "$dir/edge/step_00000006")" "6 6 0 12 192 "
+check "... continues counting" same "$(counter "$dir/edge/step_00000006")" "6 6 0 12 192 "
 check "the same six at once" "$program" $base $epoch --steps 6 --decay-steps 2 --out "$dir/once"
 check "... count alike" same "$(counter "$dir/once/step_00000006")" "6 6 0 12 192 "
 wild="--lr 1e30 --warmup 0 --clip 0 --nonfinite skip:4"
 check "one update, then two that are skipped" "$program" $base $epoch $wild --steps 3 --out "$dir/skip"
-check "... are counted: the data go on, AdamW's t does not" same "$(counter "$dir/skip/step_00000003")" "3 1 2 6 96 "
+check "... are counted: the data continue, AdamW's t does not" same "$(counter "$dir/skip/step_00000003")" "3 1 2 6 96 "
 check "... a resumed run skips one more" "$program" --out "$dir/skip" --resume must --steps 4
 check "... and counts it" same "$(counter "$dir/skip/step_00000004")" "4 1 3 8 128 "
 "$program" --out "$dir/skip" --resume must --steps 9 >"$dir/skip.out" 2>"$dir/skip.err"

@@ -88,7 +88,7 @@ check "... and the way on" grep -q -- "--resume auto --out $dir/run" "$dir/gone.
 # shellcheck disable=SC2086 # a list
 hang_up stays nohup "$program" $long
 lines=$(wc -l <"$dir/run/log.txt")
-more_lines() { # the run goes on
+more_lines() { # the run continues
     tries=0
     until [ "$(wc -l <"$dir/run/log.txt")" -gt $((lines + 100)) ]; do
         tries=$((tries + 1))
@@ -96,7 +96,7 @@ more_lines() { # the run goes on
         sleep 0.05
     done
 }
-check "under nohup a run goes on after SIGHUP" more_lines
+check "under nohup a run continues after SIGHUP" more_lines
 kill -TERM $pid
 wait $pid
 check "... and SIGTERM still ends it with 75" test $? -eq 75

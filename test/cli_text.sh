@@ -1,6 +1,6 @@
 #!/bin/sh
 # cli_text.sh: text in, text out: a text becomes tokens of GPT-2's vocabulary, a model learns them, is stopped and
-# resumed, speaks text, and is scored; on one rank and on two.
+# resumed, generates text, and is scored; on one rank and on two.
 . test/cli.sh
 export OMP_WAIT_POLICY=passive # the machine may be busy
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -54,7 +54,7 @@ check "a file of this text" out eval --model $hella/model --data "$dir/words"
 sed 's/ of .*//' "$dir/out" >"$dir/a"
 check "... says the same" same_files "$dir/a" "$dir/again"
 
-# ---- a book: tokenize, train, stop, resume, speak, score
+# ---- a book: tokenize, train, stop, resume, generate, score
 sed -n '/^# train_gpt2/,/^## A run that/p' README.md >"$dir/book.txt"
 check "a book becomes shards" out tokenize "$dir/book.txt" --tokenizer gpt2 --out "$dir/shards" --val-tokens 500
 shape="--model gpt2 --layers 2 --channels 64 --heads 2 --seq-len 32 --batch 4 --total-batch 256 --lr 1e-2 --warmup 2
@@ -89,7 +89,7 @@ for r in $ranks; do
     check "... and resumed" train "$r" "parts$r" --resume must --steps 12
     check "... it is the same run, byte for byte" same_run straight "parts$r"
 done
-check "it speaks" out sample --model "$dir/straight" --prompt "It is déjà vu 😀" --tokens 12 --seed 4
+check "it generates" out sample --model "$dir/straight" --prompt "It is déjà vu 😀" --tokens 12 --seed 4
 check "... text that begins with the prompt" grep -q '^It is déjà vu 😀' "$dir/out"
 check "... which is UTF-8" sh -c "iconv -f UTF-8 -t UTF-8 '$dir/out' >/dev/null"
 check "... and is more than the prompt" sh -c "test \$(wc -c <'$dir/out') -gt 30"
@@ -124,7 +124,7 @@ refuses 2 "data" "a text that has changed" "$program" --out "$dir/encoded" --res
 plan() { "$program" plan --data "$dir/book.txt" "$@"; }
 check "--tokenizer bytes" says 'tokenizer  bytes, 256 tokens' plan --model gpt2 --tokenizer bytes
 check "tiny reads bytes" says 'tokenizer  bytes, 256 tokens' plan
-check "... unless it is told" says 'tokenizer  gpt2, 50,257 tokens' plan --tokenizer gpt2
+check "... unless it is named" says 'tokenizer  gpt2, 50,257 tokens' plan --tokenizer gpt2
 refuses 2 "has 50257 tokens, but the model's vocabulary is 300" "a vocabulary that is too small" "$program" --data "$dir/book.txt" --tokenizer gpt2 --vocab 300
 refuses 3 "no such tokenizer" "a tokenizer that is none" "$program" --data "$dir/book.txt" --tokenizer "$dir/nowhere"
 
@@ -133,7 +133,7 @@ check "weights with a tokenizer of 320 tokens" output "$dir/train" "$program" --
     --total-batch 192 --batch 2 --log-every 0 --sample-tokens 8 --val-tokens 200 --out "$dir/tuned"
 check "... are tuned on text in it" grep -q "^tokenizer  $hella/model, 320 tokens" "$dir/train"
 check "... at a rate for that" grep -q 'lr 3e-05  min-lr 3e-06' "$dir/train"
-check "... and what comes out speaks it" out sample --model "$dir/tuned" --prompt "The café" --tokens 4
+check "... and the new model generates text" out sample --model "$dir/tuned" --prompt "The café" --tokens 4
 check "... as text" grep -q '^The café' "$dir/out"
 refuses 2 "is above --lr 3e-05" "a least rate above that" "$program" --model $hella/model --data "$dir/book.txt" --min-lr 1e-4
 
@@ -143,7 +143,7 @@ speak() { # FILE ARGUMENTS...
     shift
     output "$into" "$program" sample --prompt "The café" --tokens 9 --seed 2 "$@"
 }
-check "... and speaks" speak b --model "$dir/converted"
+check "... and generates" speak b --model "$dir/converted"
 check "... (as does the one it was made of)" speak a --model $hella/model
 check "... as before" same_files "$dir/a" "$dir/b"
 check "an llm.c file has no tokenizer of 320 tokens" "$program" convert $hella/model "$dir/model.bin"

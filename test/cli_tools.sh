@@ -1,6 +1,6 @@
 #!/bin/sh
 # cli_tools.sh: dev/plot draws what a log says; dev/follow_metrics.py hands it on; dev/setup.sh installs only what is missing, and where it
-# may not, says what to do and lets the tests go on.
+# may not, says what to do and lets the tests continue.
 . test/cli.sh
 
 # ---- dev/plot
@@ -93,11 +93,11 @@ machine cc make gnuplot apt-get
 check "Open MPI alone is installed when only that is missing" says "installed libopenmpi-dev openmpi-bin"
 check "... and nothing else" asked "$apt libopenmpi-dev openmpi-bin"
 user=1000 machine cc make apt-get
-check "who may not install is told the names, and the tests go on" says "apt install libopenmpi-dev"
+check "without permission the names are printed, and the tests continue" says "apt install libopenmpi-dev"
 check "... apt-get was not asked" test ! -e "$dir/asked"
 user=
 machine cc make
-check "where there is no apt-get the names for others are told" says "brew install open-mpi gnuplot"
+check "without apt-get the names for other systems are printed" says "brew install open-mpi gnuplot"
 machine make mpicc mpirun gnuplot
 check "a missing compiler is said" says "cc is missing"
 

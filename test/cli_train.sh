@@ -103,7 +103,7 @@ check "step 12 is half-way" near "$(rate 12)" 3.3e-4 1e-12
 check "step 19, the last, is near the floor but above" less 6e-5 "$(rate 19)"
 
 # ---- refusals
-refuses 2 "63" "a total that is no whole number of sequences is refused" "$program" $short --data $text --total-batch 63 --out "$dir/r"
+refuses 2 "63" "a total that is not a whole number of sequences is refused" "$program" $short --data $text --total-batch 63 --out "$dir/r"
 refuses 2 "48 and 64" "... and names both its neighbours" "$program" $short --data $text --total-batch 63 --out "$dir/r"
 refuses 2 "total-batch" "a total of 0" "$program" $short --data $text --total-batch 0 --out "$dir/r"
 refuses 2 "total-batch" "a negative total" "$program" $short --data $text --total-batch -1 --out "$dir/r"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # cli_watchdog.sh: ranks that die, are stopped or hang end the run, with one line that names them; nothing that
-# strangers send over the network does, nor does it keep a lost rank alive. Strangers speak only over loopback.
+# strangers send over the network does, nor does it keep a lost rank alive. Strangers send only over loopback.
 # Needs Open MPI for all but the refusals and hangs of one process. SOAK=1 floods for 10 s instead of 3.
 . test/cli.sh
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # containers run as root

@@ -31,7 +31,7 @@ TEST(embedding,
 }
 
 TEST(residual_layernorm,
-     "linear + residual + LayerNorm, and the gradient that meets from both sides") {
+     "linear + residual + LayerNorm, and the gradient added from both sides") {
     enum { N = 13, K = 9, C = 20 };
     Expectations *e = expect_open("residual");
     real *x = fresh_formula("residual.x", N * K), *w = fresh_formula("residual.w", C * K);
@@ -208,7 +208,7 @@ static void check_classifier(Expectations *e, const char *name, int N, int C, in
 }
 
 TEST(classifier,
-     "losses and gradients, ignored targets, a vocabulary that is no multiple of its padding") {
+     "losses and gradients, ignored targets, a vocabulary that is not a multiple of its padding") {
     Expectations *e = expect_open("classifier");
     check_classifier(e, "dense", 21, 12, 131, false);
     check_classifier(e, "ignored", 21, 12, 131, true);

@@ -1,5 +1,5 @@
 /* real_attention.c: attention against the plain loops, and what else its interface promises: nothing of
- * the future, of other heads or of other sequences is seen, and neither threads nor the batch change a
+ * later tokens, of other heads or of other sequences is seen, and neither threads nor the batch change a
  * bit. */
 #include "real_data.h"
 
@@ -219,7 +219,7 @@ TEST(large_scores, "scores of 1e4 and more give finite results that still agree"
     for (size_t i = 0; i < 3 * outs(&c); i++) CHECK(isfinite(c.dqkv[i]));
     check_forward(&c, is_float ? 1 : 1e-9);
     case_free(&c);
-    Case peak = case_new(1, 40, 1, 4, 1); // each query meets one key at +1e4, the rest at -1e4
+    Case peak = case_new(1, 40, 1, 4, 1); // each query sees one key at +1e4, the rest at -1e4
     for (int t = 0; t < peak.T; t++)
         for (int i = 0; i < 4; i++) {
             peak.qkv[t * 12 + i] = 100 * (i == 0), peak.qkv[t * 12 + 4 + i] = t ? -200 : 200;

@@ -50,7 +50,7 @@ TEST(decode_is_forward, "generating with the cache gives the logits of a forward
             gpt2_extend(whole, ids, n, 0);
             gpt2_logits(whole, wanted, n);
             if (n <= 4) {
-                gpt2_extend(model, ids, n, 0); // the prompt: read anew
+                gpt2_extend(model, ids, n, 0); // the prompt: read again
                 gpt2_logits(model, got, n);
             } else {
                 gpt2_extend(model, ids + n - 1, 1, n - 1);
@@ -177,7 +177,7 @@ TEST(generate_lengths, "T-1, T, T+1 and 10 T tokens are generated, repeatably, n
     gpt2_free(model);
 }
 
-TEST(generate_one_position, "a model with sequences of one token can speak too") {
+TEST(generate_one_position, "a model with sequences of one token generates too") {
     Config config = shape;
     config.seq_len = 1;
     GPT2 *model = model_new(&config, false, false);

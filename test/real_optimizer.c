@@ -117,7 +117,7 @@ TEST(passes_threads, "norm and weights have the same bits with one thread and wi
 #endif
 }
 
-TEST(zero, "gradient_zero clears exactly what it is told to") {
+TEST(zero, "gradient_zero clears exactly the elements it is given") {
     const size_t sizes[] = {0, 1, 4095, 4096, 4097, 12288, TOTAL - 2};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         for (int i = 0; i < TOTAL; i++) g[i] = NAN;

@@ -143,7 +143,7 @@ TEST(exact_recovers, "an update after one that was refused is summed as if nothi
                 reduction_ready(cuts[b + 1], cuts[b] - cuts[b + 1], u == 0, u == MICRO_BATCHES - 1,
                                 true);
         }
-        CHECK(reduction_finish() == (update ? -1 : 15000)); // backward met element 15000 first
+        CHECK(reduction_finish() == (update ? -1 : 15000)); // backward reached element 15000 first
     }
     for (size_t i = 0; i < COUNT; i++) CHECK(grads[i] == exact_sum(i), "element %zu", i);
     reduction_close();

@@ -46,7 +46,7 @@ SHARED const char *test_skip_reason; // of the running test
     }                                                                                              \
     static void test_##id(void)
 
-/* Fails the test (and goes on) unless `condition`; the message says what was seen. */
+/* Fails the test (and continues) unless `condition`; the message says what was seen. */
 #define CHECK(condition, ...)                                                                      \
     do {                                                                                           \
         if (!(condition)) test_fail(__FILE__, __LINE__, #condition, "" __VA_ARGS__);               \
@@ -77,7 +77,7 @@ __attribute__((unused)) static void test_fail(const char *file, int line, const 
         return;                                                                                    \
     } while (0)
 
-/* LeakSanitizer's, where it is linked in: what a program that ends by fatal() still holds is no leak. */
+/* LeakSanitizer's, where it is linked in: what a program that ends by fatal() still holds is not a leak. */
 __attribute__((weak)) void __lsan_disable(void);
 
 /* Runs `statement` in a child process that must exit with `code` and write `text` to stderr, in one

@@ -324,7 +324,7 @@ static void replace(const char *file) {
     free(data);
 }
 
-TEST(best, "the best checkpoint stays whatever its age, and OUT/best leads to it, or to nothing that is not there") {
+TEST(best, "the best checkpoint stays whatever its age, and OUT/best leads to it, or is not there") {
     setup();
     char out[256], target[64] = "";
     strcpy(out, new_out("best"));
@@ -359,7 +359,7 @@ TEST(changed, "a checkpoint that is written or replaced between verification and
     free(path);
     path = checkpoints_path(out, 8);
     CHECK_FATAL(EXIT_INPUT, "was changed or removed while it was being loaded", load_changed(path, replace));
-    CHECK(is_good(path), "the same bytes, but nobody knew");
+    CHECK(is_good(path), "the same bytes, but it went unnoticed");
     free(path);
 }
 

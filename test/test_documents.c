@@ -275,7 +275,7 @@ TEST(tokenizer_json_refused, "what would give other ids in a tokenizer.json is r
         CHECK_FATAL(EXIT_INPUT, cases[i].problem, tokenizer_open(write_json(cases[i].part, cases[i].other)));
 }
 
-TEST(llmc_tokenizer, "llm.c's gpt2_tokenizer.bin decodes, and says that it cannot encode") {
+TEST(llmc_tokenizer, "llm.c's gpt2_tokenizer.bin decodes, and refuses to encode") {
     unsigned char file[1024 + 5] = {0};
     uint32_t header[4] = {20240328, 2, 2, 1};
     memcpy(file, header, sizeof header);

@@ -40,7 +40,7 @@ TEST(log_accuracy, "the logarithm is within 1 ulp, near 1 and from end to end") 
     }
 }
 
-TEST(log_ends, "the logarithm of 1 is 0; what is no positive number is answered as by the C library") {
+TEST(log_ends, "the logarithm of 1 is 0; other numbers than positive ones are answered as by the C library") {
     CHECK(elementary_log(1) == 0 && elementary_log(0) == -INFINITY && elementary_log(-0.0) == -INFINITY);
     CHECK(elementary_log(INFINITY) == INFINITY);
     CHECK(isnan(elementary_log(-1)) && isnan(elementary_log(-INFINITY)) && isnan(elementary_log(NAN)));

@@ -25,7 +25,7 @@ template <typename T> static T *device_array(size_t count) {
     return (T *)memory;
 }
 
-// ---- fragments: the tables of the PTX ISA, written out anew ----------------------------------------
+// ---- fragments: the tables of the PTX ISA, written out again ----------------------------------------
 
 /* Row and column of operand A in register r, half h of a lane (9.7.14.5.8). */
 static void a_place(int lane, int r, int h, int *row, int *column) {
@@ -213,7 +213,7 @@ static void races(int *out, bool barrier) {
 }
 
 TEST(poison,
-     "memory that nobody wrote reads as NaN: device, shared, and copies that were not waited for") {
+     "memory that was never written reads as NaN: device, shared, and copies that were not waited for") {
     float *out = device_array<float>(32), *fresh = device_array<float>(8);
     __nv_bfloat16 *from = device_array<__nv_bfloat16>(256);
     CHECK(isnan(fresh[0]) && isnan(fresh[7]));

@@ -77,7 +77,7 @@ TEST(types_refused, "a type that the header or the size contradicts is refused; 
     stream_close(stream);
 }
 
-/* What a file that begins with these bytes, and goes on with others, is said to be. */
+/* What a file that begins with these bytes, and continues with others, is said to be. */
 static FileKind kind_of(const char *start, size_t length) {
     unsigned char bytes[600];
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 37 + 128);

@@ -17,7 +17,7 @@ TEST(size_products, "a size product that overflows is refused by name") {
     CHECK_FATAL(EXIT_USAGE, "layers", size_add(SIZE_MAX, 1, "layers"));
 }
 
-TEST(no_memory, "memory that cannot be had is named, with its size") {
+TEST(no_memory, "memory that cannot be allocated is named, with its size") {
     CHECK_FATAL(EXIT_RUNTIME, "the moon", memory_map((size_t)1 << 60, "the moon"));
 #ifndef __SANITIZE_ADDRESS__ // its allocator has words of its own for this
     CHECK_FATAL(EXIT_RUNTIME, "the sun", memory_new((size_t)1 << 60, 1, "the sun"));

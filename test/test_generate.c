@@ -139,7 +139,7 @@ static void continue_slowly(Text *want, const int32_t *prompt, int n, int count)
     }
 }
 
-TEST(contexts, "prompts of 1 to 20 tokens, 30 more: the context fills, is full, goes on from its "
+TEST(contexts, "prompts of 1 to 20 tokens, 30 more: the context fills, is full, continues from its "
                "later half, and is "
                "what it would be without a cache") {
     GPT2 *model = model_new();

@@ -48,7 +48,7 @@ TEST(escapes, "escapes and UTF-8 decode to the same bytes") {
     json_free(root);
 }
 
-TEST(integers, "64-bit integers are exact; larger ones are numbers but no integers") {
+TEST(integers, "64-bit integers are exact; larger ones are numbers but not integers") {
     const char *text = "[9223372036854775807, -9223372036854775808, 9223372036854775808, -0, 1e2]";
     char problem[JSON_PROBLEM];
     const Json *v = read_exactly(text, strlen(text), problem);

@@ -39,7 +39,7 @@ TEST(shape, "objects, arrays and commas are where they belong") {
     json_free(read_back(&w));
 }
 
-TEST(reuse, "a writer begins anew when its length is set to 0, and its text ends where it should") {
+TEST(reuse, "a writer begins again when its length is set to 0, and its text ends where it should") {
     JsonWriter w = {0};
     json_put_string(&w, NULL, "a long string comes first");
     w.length = 0;

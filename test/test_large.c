@@ -1,6 +1,6 @@
 /* test_large.c: tensors beyond every piece, strip and chunk of the code (2^16 and 2^18 numbers, 16 MB, 64 MB), a
  * vocabulary of 70,000, more than 65,535 positions, files beyond 4 GiB. All is compared with what stands in memory,
- * number by number, and files are read here by hand: nothing is judged by another copy that the same code made. */
+ * number by number, and files are read here by hand: nothing is compared with a copy that the same code made. */
 #include "../llmc/cpu/cpu.h"
 
 #include "../llmc/base/rng.h"

@@ -36,7 +36,7 @@ static pid_t start_holder(const char *path) {
     return child;
 }
 
-TEST(one_holder, "a second process is told who has it, and gets it as soon as the first is killed") {
+TEST(one_holder, "a second process gets the holder's name, and gets it as soon as the first is killed") {
     const char *path = in_folder("lock");
     pid_t child = start_holder(path);
     Lock *lock = NULL;
@@ -183,7 +183,7 @@ TEST(looking, "only a missing file is missing: a name that cannot be examined en
     CHECK_FATAL(EXIT_RUNTIME, "cannot be examined: File name too long", path_exists(name));
 }
 
-/* Reads as a user whom permissions concern. */
+/* Reads as a user to whom permissions apply. */
 static void read_unprivileged(const char *path) {
     size_t bytes;
     if (geteuid() == 0 && setuid(65534) != 0) _exit(98);
@@ -207,7 +207,7 @@ TEST(optional_files, "a file that may be missing is read, or is not there; one t
     CHECK_FATAL(EXIT_RUNTIME, "cannot be read: Permission denied", read_unprivileged(path));
 }
 
-TEST(standard_streams, "closed standard streams are /dev/null, and a file's size limit is an error, no signal") {
+TEST(standard_streams, "closed standard streams are /dev/null, and a file's size limit is an error, not a signal") {
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {

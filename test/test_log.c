@@ -257,7 +257,7 @@ static void interrupted_run(void) {
     for (int64_t step = 1; step < 3; step++) record = record_at(step), log_train(log, &record);
 }
 
-TEST(resume, "files are cut back to the checkpoint, so that no step stands twice") {
+TEST(resume, "files are cut back to the checkpoint, so that no step is logged twice") {
     int pair[2], saved = dup(2);
     if (pipe(pair) != 0) abort();
     dup2(pair[1], 2);
@@ -291,7 +291,7 @@ static void resume_beyond_the_end(void) {
     _exit(0);
 }
 
-TEST(resume_short, "a log shorter than at its checkpoint goes on from its end, with a warning") {
+TEST(resume_short, "a log shorter than at its checkpoint continues at its end, with a warning") {
     free(screen_of(short_run, 0, 0));
     CHECK_FATAL(0, "log.txt: has 66 bytes, but 1000 when", resume_beyond_the_end());
     char *text = content("log.txt"), *tail = strstr(text, "2 train");
@@ -319,7 +319,7 @@ TEST(no_place,
                 write_to_full_disk());
 }
 
-TEST(links, "a log that is a link, has another name, or is no regular file is left alone") {
+TEST(links, "a log that is a link, has another name, or is not a regular file is left alone") {
     char other[300], log[300];
     snprintf(log, sizeof log, "%s", path_of("log.txt"));
     snprintf(other, sizeof other, "%s", path_of("others"));
@@ -351,7 +351,7 @@ TEST(failing_calls, "whichever file call fails, the run ends with exit 1 and one
             freopen("/dev/null", "w", stdout);
             faults_arm(at, FAULT_IO);
             short_run();
-            _exit(faults_calls < at ? 99 : 98); // 98: a failure that nobody noticed
+            _exit(faults_calls < at ? 99 : 98); // 98: a failure that was not noticed
         }
         close(pair[1]);
         char *said = read_all(pair[0]);
@@ -388,7 +388,7 @@ static void counted_run(void) {
     _exit(faults_calls == 2 ? 0 : 1);
 }
 
-TEST(whole_lines, "a line is written by one call; writes that take half or are interrupted go on") {
+TEST(whole_lines, "a line is written by one call; writes that take half or are interrupted are completed") {
     free(screen_of(counted_run, 0, 0));
     free(screen_of(short_run, 0, 0));
     char *text = content("log.txt"), *metrics = content("metrics.jsonl");

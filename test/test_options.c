@@ -51,7 +51,7 @@ TEST(integers, "whole numbers are read whole and exactly: 1e4, 10k, 0.5M, both e
 }
 
 TEST(not_integers,
-     "what is not a whole number is told apart: malformed, a fraction, out of range") {
+     "what is not a whole number is classified: malformed, a fraction, out of range") {
     static const struct {
         const char *text;
         NumberResult result;
@@ -135,7 +135,7 @@ TEST(defaults_gpt2, "the defaults of gpt2 are the course's (chapter 27 and its s
     }
 }
 
-TEST(defaults_tiny, "without options the tiny model is trained; what nobody set has its sentinel") {
+TEST(defaults_tiny, "without options the tiny model is trained; an option that was not given has its sentinel") {
     Settings s = PARSE();
     CHECK(strcmp(s.model, "tiny") == 0 && s.total_batch % 64 == 0 && s.steps > 0 &&
           s.warmup <= s.steps);

@@ -88,7 +88,7 @@ TEST(whole, "a directory appears with all its files and their sums") {
 }
 
 TEST(nth_call_fails,
-     "whichever call fails, with EIO or a full disk: exit 1, no directory, no rest") {
+     "whichever call fails, with EIO or a full disk: exit 1, no directory, nothing left over") {
     fill();
     char name[256];
     strcpy(name, in_folder("nth"));

@@ -69,7 +69,7 @@ TEST(micro_steps, "--micro-steps K asks about B * K * R sequences") {
     stream_close(stream);
 }
 
-TEST(totals, "a total that is no whole number of sequences is refused with its neighbours; one "
+TEST(totals, "a total that is not a whole number of sequences is refused with its neighbours; one "
              "below a sequence with "
              "the least") {
     Stream *stream = text_stream(1000);
@@ -221,7 +221,7 @@ TEST(work, "FLOPs a token: 6 for each weight of a matrix, 6 L C T for causal att
 }
 
 TEST(too_large,
-     "a batch that does not fit names the largest that does; a model too large says so") {
+     "a batch that does not fit names the largest that does; a model too large is refused") {
     Stream *stream = text_stream(1000);
     Sequences train = sequences_new(stream, 64, 0, false);
     World world = {.size = 1};

@@ -139,7 +139,7 @@ static void compare_examples(const Examples *a, const Examples *b) {
     }
 }
 
-TEST(other_examples, "a rank whose file of examples has another token, label or length says so") {
+TEST(other_examples, "a rank whose file of examples has another token, label or length is refused") {
     int32_t ids[] = {5, 6, 7, 8}, changed[] = {5, 6, 7, 9};
     Example item = {.context = 1, .tokens = {1, 2}, .completions = 2, .label = 0};
     const Examples usual = {"a set", &item, 1, {ids, 4, 4}};

@@ -58,7 +58,7 @@ TEST(reference_file, "a file that the reference library wrote is read") {
     safetensors_close(st);
 }
 
-TEST(types, "F32, F16 and BF16 become floats; other types are known, but no floats") {
+TEST(types, "F32, F16 and BF16 become floats; other types are known, but are not floats") {
     const char *header = "{\"a\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]},"
                          "\"b\":{\"dtype\":\"BF16\",\"shape\":[1,1],\"data_offsets\":[4,6]},"
                          "\"mask\":{\"dtype\":\"BOOL\",\"shape\":[1,1,3],\"data_offsets\":[6,9]},"

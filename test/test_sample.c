@@ -13,7 +13,7 @@ TEST(greedy, "temperature 0, and top-k 1, take the likeliest token; of equal one
 }
 
 TEST(distribution,
-     "tokens are drawn as often as the softmax says, at any temperature, within the top k") {
+     "tokens are drawn as often as the softmax predicts, at any temperature, within the top k") {
     const double temperatures[] = {0.5, 1, 2};
     for (int k = 0; k < 3; k++) {
         double p[4], total = 0;

@@ -80,7 +80,7 @@ TEST(identity, "a stream's identity depends on its files' kind and every token a
 
 // ---- which files ------------------------------------------------------------------------------
 
-/* Checks that a part of some paths is exactly these files, told by their first token. */
+/* Checks that a part of some paths is exactly these files, recognised by their first token. */
 static void check_part(const char *const *paths, int count, StreamPart part, const char *expected) {
     char found[32] = "";
     Stream *stream = stream_open(paths, count, part);
@@ -135,7 +135,7 @@ TEST(parts,
     }
 }
 
-TEST(held_out, "dev and eval are validation, test and heldout are tests, and no name that says so is trained on") {
+TEST(held_out, "dev and eval are validation, test and heldout are tests, and no file with such a name is trained on") {
     const char *names[][4] = {
         {"a.bin", "dev.bin"},          {"a.bin", "x-eval-2.bin"},      {"train.bin", "test.bin"},
         {"a.bin", "a.heldout.bin"},    {"a.bin", "train_val_b.bin"},   {"device.bin", "contest.bin"},
@@ -189,7 +189,7 @@ TEST(entries,
     check_part(paths, 1, STREAM_VAL, "O");
 }
 
-TEST(names, "a stream says what it is made of") {
+TEST(names, "a stream names its content") {
     const char *folder = folder_of("named", (const char *[]){"a.bin", "b.bin"}, "AB");
     char expected[300];
     Stream *stream = open_one(folder);

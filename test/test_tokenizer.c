@@ -12,7 +12,7 @@
 
 #define FIXTURES "test/fixtures/gpt2/"
 
-/* Random numbers with a state, for texts that nobody would write. */
+/* Random numbers with a state, for texts that are unlikely in practice. */
 typedef struct {
     uint64_t key, counter;
 } Rng;

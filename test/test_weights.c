@@ -100,7 +100,7 @@ TEST(names, "every tensor of a table is found by its name, and no other name is"
     tensor_table_free(&table);
 }
 
-TEST(shapes, "every format says the same shape") {
+TEST(shapes, "every format gives the same shape") {
     const char *paths[] = {hf, bin3, bin5};
     const char *formats[] = {"safetensors, F32", "llm.c model, version 3",
                              "llm.c model, version 5"};
@@ -470,7 +470,7 @@ TEST(parts, "a model in several files is the model in one; an index that lies is
         CHECK_FATAL(EXIT_INPUT, lies[i].text, weights_open(make_parts("lies", lies[i].map)));
 }
 
-TEST(pickles, "a directory with only a pickle says what to do") {
+TEST(pickles, "a directory with only a pickle is refused with advice") {
     mkdir(in_folder("pickle"), 0777);
     CHECK_FATAL(EXIT_INPUT, "no such file", weights_open(in_folder("pickle")));
     write_string("pickle/pytorch_model.bin", "x");

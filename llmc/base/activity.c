@@ -1,4 +1,4 @@
-/* activity.c: see activity.h. Activity and progress are one atomic word, so that who looks on sees a pair
+/* activity.c: see activity.h. Activity and progress are one atomic word, so that the watching thread reads a pair
  * that belongs together: the activity in the lowest byte, the count above. */
 #include "activity.h"
 

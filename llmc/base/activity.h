@@ -1,5 +1,5 @@
-/* activity.h: what the main thread is doing, and that it gets on. The main thread says so as it works; the
- * watchdog (ranks/watchdog.h) looks on from a thread of its own, names what hangs, and tells other ranks.
+/* activity.h: what the main thread is doing, and that it makes progress. The main thread records this as it works;
+ * the watchdog (ranks/watchdog.h) reads it from a thread of its own, names what hangs, and informs other ranks.
  * Costs a few nanoseconds. Only the main thread may call activity_begin. */
 #ifndef LLMC_ACTIVITY_H
 #define LLMC_ACTIVITY_H
@@ -23,21 +23,21 @@ typedef enum {
 /* From now on the main thread does this. Returns what it did before, to return to. Counts as progress. */
 Activity activity_begin(Activity activity);
 
-/* The main thread got on, or one that works for it: called at least once for every piece of work that may
+/* The main thread, or one that works for it, made progress: called at least once for every piece of work that may
  * take seconds. */
 void activity_tick(void);
 
-/* How often it began something or ticked, and what it does now. From any thread. */
+/* How many activities and ticks there were, and the current activity. From any thread. */
 typedef struct {
     uint64_t progress;
     Activity activity;
 } ActivityState;
 ActivityState activity_state(void);
 
-/* "saving a checkpoint"; also for a number that another program sent. */
+/* "saving a checkpoint"; also for a number that came over the network. */
 const char *activity_name(uint64_t activity);
 
-/* Whether it is waiting for other ranks: then the fault is theirs. */
+/* Whether it is waiting for other ranks: then another rank is at fault. */
 bool activity_waits(uint64_t activity);
 
 #endif

@@ -27,5 +27,5 @@ int edit_distance(const char *a, const char *b) {
     return line[columns];
 }
 
-/* One slip for every six letters, and one more. */
+/* One mistake for every six letters, and one more. */
 int slip_distance(const char *wanted) { return 1 + (int)strnlen(wanted, LONGEST) / 6; }

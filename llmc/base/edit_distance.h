@@ -6,7 +6,7 @@
  * Damerau 1964, Levenshtein 1966); only the first 255 of each count. */
 int edit_distance(const char *a, const char *b);
 
-/* The largest distance at which `wanted` may be a slip for another name. */
+/* The largest distance at which `wanted` may be a misspelling of another name. */
 int slip_distance(const char *wanted);
 
 #endif

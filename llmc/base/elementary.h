@@ -3,7 +3,7 @@
  * C libraries compute these within an ulp, each in its own way, and the same library in another way on
  * another processor; a run that used them would be another run there. Here are only +, -, *, / and
  * conversions of IEEE doubles, each rounded once and in a fixed order (make compiles with
- * -ffp-contract=off). sqrt, rint, ldexp and fma are exact by definition: those of <math.h> will do. */
+ * -ffp-contract=off). sqrt, rint, ldexp and fma are exact by definition: those of <math.h> are used. */
 #ifndef LLMC_ELEMENTARY_H
 #define LLMC_ELEMENTARY_H
 

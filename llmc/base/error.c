@@ -39,12 +39,12 @@ static const char *compose(char *line, size_t size, const char *kind, const char
                 ? snprintf(line, size, "train_gpt2: rank %d: %s", error_rank, kind)
                 : snprintf(line, size, "train_gpt2: %s", kind);
     vsnprintf(line + n, size - (size_t)n - 1, format, args);
-    for (char *c = line; *c; c++) // what a file or an argument is called must not break the line
+    for (char *c = line; *c; c++) // names of files and arguments must not break the line
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     return line + n;
 }
 
-/* Composes the message and writes it as one line. What was printed before goes out first. */
+/* Composes the message and writes it as one line. Earlier output is flushed first. */
 static const char *say(char *line, size_t size, const char *kind, const char *format, va_list args) {
     const char *message = compose(line, size, kind, format, args);
     size_t length = strlen(line);
@@ -97,7 +97,7 @@ void warning(const char *format, ...) {
     if (error_note) error_note(message);
 }
 
-/* Writes the message to stderr if it takes it within a second: a pipe that nobody reads may be full. */
+/* Writes the message to stderr, waiting at most a second: a pipe without a reader may be full. */
 static void say_now(const char *kind, const char *format, va_list args) {
     char line[2048];
     compose(line, sizeof line, kind, format, args);

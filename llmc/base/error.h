@@ -1,7 +1,7 @@
 /* error.h: how the program fails. One line on stderr, one documented exit code, all ranks together.
  *
  * A message names what, where (file, field, rank), what was found and expected, and what to do.
- * Anything a user can cause goes through fatal(); there is no assert on it. Lowest module: it
+ * Any error that a user can cause goes through fatal(), never through assert. Lowest module: it
  * includes nothing of the project. Next: start.h, memory.h. */
 #ifndef LLMC_ERROR_H
 #define LLMC_ERROR_H
@@ -23,14 +23,14 @@ _Noreturn void fatal(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Prints "train_gpt2: [rank R: ]warning: message\n" to stderr and returns. */
 void warning(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* The same two from a thread that watches the main thread, which may hang while it holds any lock: they touch
- * neither stdio nor the log, wait for nobody, and fatal_now ends this process at once. */
+/* The same two from a thread that watches the main thread, which may hang while it holds any lock: they use neither
+ * stdio nor the log, wait for no other thread, and fatal_now ends this process at once. */
 _Noreturn void fatal_now(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 void warning_now(const char *format, ...) PRINTF_LIKE(1, 2);
-/* Prints a line to stdout once, on rank 0, and returns: what is good to know and no fault. */
+/* Prints a line to stdout once, on rank 0, and returns: useful information that is not an error. */
 void notice(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* From now on messages say which of `size` ranks speaks (nothing is added when size is 1). */
+/* From now on messages name the rank that prints them (nothing is added when size is 1). */
 void error_set_rank(int rank, int size);
 
 /* `end` is called by fatal() after its message, in place of exit(); it must end all ranks. */

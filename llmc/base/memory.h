@@ -1,7 +1,6 @@
 /* memory.h: the one place that allocates. Every size is a checked product, every block is zeroed,
- * and allocation never returns NULL: a failure ends the program with a message that says what the memory
- * was for and how large. Next, the small tools: arithmetic.h,
- * clock.h, parallel.h, number.h, rng.h, edit_distance.h. */
+ * and allocation never returns NULL: a failure ends the program with a message that names the purpose of the memory
+ * and its size. Next, the small tools: arithmetic.h, clock.h, parallel.h, number.h, rng.h, edit_distance.h. */
 #ifndef LLMC_MEMORY_H
 #define LLMC_MEMORY_H
 
@@ -25,7 +24,7 @@ char *memory_string(const char *text);
 void *memory_map(size_t bytes, const char *what);
 void memory_unmap(void *block, size_t bytes);
 
-/* The most physical memory this process has held so far, in bytes; 0 where the system does not tell. */
+/* The most physical memory this process has held so far, in bytes; 0 where the system has no such figure. */
 size_t memory_peak(void);
 
 #endif

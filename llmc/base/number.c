@@ -20,7 +20,7 @@ typedef struct {
 
 enum {
     EXPONENT_LIMIT = 100000
-}; // beyond any type; large enough that no digits here make up for it
+}; // beyond any type; so large that the digits cannot bring the value back into range
 
 /* Reads [-]digits after e or E, all of the rest of the text. */
 static bool read_exponent(const char *text, int64_t *exponent) {

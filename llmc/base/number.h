@@ -23,8 +23,8 @@ NumberResult number_read_i64(const char *text, int64_t *value);
 NumberResult number_read_u64(const char *text, uint64_t *value);
 NumberResult number_read_real(const char *text, double *value);
 
-/* Writes the fewest of 15, 16 or 17 significant digits that read back as the very value, and returns
- * out. NaN and infinities become nan, inf and -inf. */
+/* Writes the fewest of 15, 16 or 17 significant digits that round-trip, and returns out. NaN and infinities become
+ * nan, inf and -inf. */
 enum { NUMBER_CHARS = 32 };
 const char *number_write_real(char out[NUMBER_CHARS], double value);
 

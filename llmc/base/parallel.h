@@ -9,7 +9,7 @@
 #include <omp.h>
 #define PARALLEL_FOR _Pragma("omp parallel for schedule(static)")
 #define SIMD_FOR _Pragma("omp simd")
-/* The same, shared out only where it is worth the threads' meeting (some microseconds, more on a busy
+/* The same, shared out only where it is worth waking the threads (some microseconds, more on a busy
  * machine); and one for iterations of unequal cost, in shrinking pieces. */
 #define PRAGMA(text) _Pragma(#text)
 #define PARALLEL_FOR_IF(worth) PRAGMA(omp parallel for schedule(static) if (worth))

@@ -1,5 +1,5 @@
-/* siphash.h: SipHash-2-4 (Aumasson and Bernstein 2012), a 64-bit authentication code. Who does not know
- * the key cannot make the code of a message that he has not seen, which checksum.h does not promise. */
+/* siphash.h: SipHash-2-4 (Aumasson and Bernstein 2012), a 64-bit authentication code. Without the key nobody can
+ * compute the code of a new message; checksum.h does not promise that. */
 #ifndef LLMC_SIPHASH_H
 #define LLMC_SIPHASH_H
 
@@ -13,7 +13,7 @@ typedef struct {
 /* The code of `bytes` bytes under a key. */
 uint64_t siphash(const SipKey *key, const void *data, size_t bytes);
 
-/* A key that nobody can guess, from the system's random numbers. Returns 0 or an errno. */
+/* A secret key, from the system's random numbers. Returns 0 or an errno. */
 int siphash_new_key(SipKey *key);
 
 #endif

@@ -1,4 +1,4 @@
-/* start.c: the first thing in main: what must hold before a file is opened. */
+/* start.c: the first call in main: it establishes what must hold before a file is opened. */
 #include "start.h"
 
 #include "error.h"

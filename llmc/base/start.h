@@ -1,4 +1,4 @@
-/* start.h: what must be so in a process before anything else is done. Next: error.h. */
+/* start.h: prepares the process before anything else is done. Next: error.h. */
 #ifndef LLMC_START_H
 #define LLMC_START_H
 

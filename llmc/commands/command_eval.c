@@ -1,6 +1,6 @@
 /* command_eval.c: `train_gpt2 eval`: the loss of a model on data or a text, weighted by token; or on one list
- * of token ids, with the logits of what follows it; or how many multiple-choice examples it gets right. Runs on any
- * number of ranks. */
+ * of token ids, with the logits of what follows it; or the number of multiple-choice examples that it answers
+ * correctly. Runs on any number of ranks. */
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../checkpoint/checkpoint.h"
@@ -79,7 +79,7 @@ static void print_exp(double x) {
     printf("%s%.9g", fits ? "" : "above ", fits ? exp(x) : DBL_MAX);
 }
 
-/* of: " of " and the data's name, or "". Promise 17: no command reports a number that is none as a result. */
+/* of: " of " and the data's name, or "". Promise 17: no command reports NaN or infinity as a result. */
 static void print_loss(double loss, uint64_t tokens, const char *of, const char *name) {
     if (!isfinite(loss))
         fatal(EXIT_NONFINITE,
@@ -168,7 +168,7 @@ static void evaluate_stream(GPT2 *model, const EvalOptions *o, const World *worl
     batch_free(batch);
 }
 
-/* --data: the held-out part of it, if names say which that is. */
+/* --data: the held-out part of it, if names imply one. */
 static void evaluate_data(GPT2 *model, const EvalOptions *o, const World *world, const char *weights) {
     Settings settings = {.data = o->data,
                          .val_fraction = o->val_fraction,

@@ -1,5 +1,5 @@
-/* command_plan.c: `train_gpt2 plan`: prints what one update will see, here or in a world of --ranks, and
- * trains nothing; or, for plots, the learning rates of the run. It takes train's options. */
+/* command_plan.c: `train_gpt2 plan`: prints how one update is split, here or on --ranks ranks, and trains nothing;
+ * or, for plots, the learning rates of the run. It takes train's options. */
 #include "../base/error.h"
 #include "../train/startup_table.h"
 #include "../train/trainer.h"

@@ -1,5 +1,5 @@
-/* command_sample.c: `train_gpt2 sample`: a model continues a prompt, and what it says is shown as it says
- * it. A model whose tokenizer is not known, and --ids, speak token ids. */
+/* command_sample.c: `train_gpt2 sample`: a model continues a prompt; each token is printed as soon as it is
+ * generated. Without a known tokenizer, or with --ids, token ids are read and printed. */
 #include "../base/error.h"
 #include "../base/memory.h"
 #include "../base/utf8.h"
@@ -96,7 +96,7 @@ static void check_utf8(const char *text, size_t bytes) {
     }
 }
 
-/* The ids of the prompt; free() releases them. tokenizer: NULL where ids are spoken. */
+/* The ids of the prompt; free() releases them. tokenizer: NULL where the prompt is token ids. */
 static TokenList read_prompt(const SampleOptions *o, const Tokenizer *tokenizer, int vocab) {
     TokenList list = {0};
     size_t bytes = o->prompt ? strlen(o->prompt) : 0;

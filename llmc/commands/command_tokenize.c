@@ -69,7 +69,7 @@ static const OptionTable table = {
 // ---------------------------------------------------------------------------------------------
 // Standard output
 
-/* Ends the program: what reads the output is gone, or a disk is full. */
+/* Ends the program: the reader of the output has ended, or a disk is full. */
 _Noreturn static void refuse_output(void) {
     fatal(EXIT_RUNTIME, "cannot write to standard output: %s", strerror(errno));
 }
@@ -79,7 +79,7 @@ static void put(const void *bytes, size_t count) {
     if (count && fwrite(bytes, 1, count, stdout) != count) refuse_output();
 }
 
-/* Only after this nothing of the output is left in a buffer. */
+/* Flushes the output: after this nothing of it is left in a buffer. */
 static void finish_output(void) {
     if (fflush(stdout) != 0) refuse_output();
 }
@@ -164,7 +164,7 @@ static void decode(const StringList *inputs, const Tokenizer *tokenizer, bool sp
 // ---------------------------------------------------------------------------------------------
 // Shards
 
-/* What was done, how fast, how long yet; once a second on a terminal, else every ten. */
+/* Prints the progress, the speed and the time left; once a second on a terminal, else every ten. */
 typedef struct {
     uint64_t total, first; // bytes: of all inputs (0: not known), and where this start began
     double start, shown;
@@ -217,7 +217,7 @@ static void print_result(const TokenizeJob *job, const TokenizeResult *result, c
 
 /* Encodes the inputs into a directory of shards, from where an earlier run ended. */
 static void make_shards(const TokenizeJob *job, bool overwrite) {
-    uint64_t total = total_bytes(job); // of inputs that are all there: looked at before anything is made
+    uint64_t total = total_bytes(job); // of inputs that all exist: checked before anything is written
     Lock *lock = run_directory_lock(job->plan.directory, true);
     if (overwrite) tokenize_remove(job->plan.directory);
     TokenizeState state = tokenize_look(job);
@@ -255,7 +255,7 @@ int command_tokenize(int argc, char **argv) {
     if (o.out && (o.ids || o.decode))
         fatal(EXIT_USAGE, "--out %s: --%s writes to standard output; leave one of them out", o.out,
               o.ids ? "ids" : "decode");
-    signal(SIGPIPE, SIG_IGN); // a reader that goes away is an error with a message
+    signal(SIGPIPE, SIG_IGN); // if the reader of the output ends, that is an error with a message
 
     char *known = o.decode && !o.tokenizer ? tokenize_tokenizer(inputs->items[0]) : NULL;
     Tokenizer *tokenizer = tokenizer_open(o.tokenizer ? o.tokenizer : known ? known : "gpt2");

@@ -1,6 +1,6 @@
-/* command_verify.c: `train_gpt2 verify PATH...`: what a path is, and whether it is whole: a checkpoint (all
- * sums), a run (each of its checkpoints), a model's weights, or data. Every path is looked at; where one is
- * not whole, the exit code is 3. */
+/* command_verify.c: `train_gpt2 verify PATH...`: prints what a path is, and whether it is complete: a checkpoint
+ * (all checksums), a run (each of its checkpoints), a model's weights, or data. Every path is checked; if one is
+ * not complete, the exit code is 3. */
 #include "../base/error.h"
 #include "../checkpoint/checkpoint.h"
 #include "../checkpoint/checkpoint_list.h"
@@ -39,12 +39,12 @@ static const OptionTable table = {
              "tokens.\n",
 };
 
-/* Takes rows and does nothing with them: reading checks them. */
+/* A RowWriter that ignores its rows: reading checks them. */
 static void forget(void *unused, const Tensor *tensor, size_t row, size_t rows, float *values) {
     (void)unused, (void)tensor, (void)row, (void)rows, (void)values;
 }
 
-/* Reads all weights, which says when one is not finite. */
+/* Reads all weights, which ends the program when one is not finite. */
 static void read_weights(Weights *weights) {
     const TensorTable *all = weights_table(weights);
     for (int i = 0; i < all->count; i++) tensor_copy(&all->tensors[i], weights_read_rows, weights, forget, NULL);
@@ -110,7 +110,7 @@ static bool is_safetensors(const char *path) {
     return length >= end && strcmp(path + length - end, ending) == 0;
 }
 
-/* One path: what it is decides what is checked. */
+/* One path: its kind decides what is checked. */
 static void verify(const char *path, int64_t vocab) {
     if (checkpoint_is_one(path))
         verify_checkpoint(path);
@@ -126,7 +126,7 @@ static void verify(const char *path, int64_t vocab) {
         verify_data(path, vocab);
 }
 
-/* Verifies in a process of its own, since what is wrong ends it. Returns its exit code. */
+/* Verifies in a process of its own, because an error ends the process. Returns its exit code. */
 static int verify_apart(const char *path, int64_t vocab) {
     fflush(stdout);
     pid_t child = fork();

@@ -50,7 +50,7 @@ void gradient_square_sums(double *sums, const Grad *grads, const Span *spans, in
     free(of_block);
 }
 
-/* The scalars of a step as the loop over one span wants them. */
+/* The scalars of a step for one span. */
 typedef struct {
     real grad_scale, keep, move1, beta2, move2, rate, root_scale, eps;
 } Factors;

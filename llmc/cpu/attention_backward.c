@@ -79,7 +79,7 @@ static void panel_backward(const Head *head, int first, int end, int t0, int que
     sum_over_keys(head->dq, head->dx, head->k + at, first, end, t0, queries, width);
 }
 
-/* Takes in the block's queries and what is known of them. */
+/* Loads the block's queries and their results from forward. */
 static void pack_block(const Head *head, const real *q, const real *dout, const real *out,
                        const real *lse, int queries, size_t C) {
     const int hs = head->hs, width = head->width, lanes = round_up(queries, TILE_COLS);

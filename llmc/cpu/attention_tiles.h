@@ -1,9 +1,8 @@
-/* attention_tiles.h: the small matrix products that attention is made of, for one head of one row.
+/* attention_tiles.h: the small matrix products that attention is made of, for one head of one sequence.
  *
- * Queries come in blocks of BLOCK. What belongs to a block and some keys, scores or weights, lies
- * in a strip (keys, BLOCK): a key's row, and in it the queries side by side. So softmax runs down
- * the strip with a query in each lane and never across lanes; and the strip is at once the operand
- * of the products that follow, in either direction.
+ * Queries come in blocks of BLOCK. The scores or weights of a block of queries and some keys lie in a strip (keys,
+ * BLOCK): a key's row, and in it the queries side by side. So softmax runs down the strip with a query in each lane
+ * and never across lanes; and the strip is at once the operand of the products that follow, in either direction.
  *
  * Every product goes through one register tile. Rows of keys, values, queries are packed before,
  * one head's beside each other, and padded with zeros to whole tiles, so the loops here have no edges.
@@ -38,7 +37,7 @@ typedef struct {
 #define TILE_FUNCTION static inline __attribute__((always_inline))
 #define EACH(i, n) UNROLL for (int i = 0; i < (n); i++)
 
-/* What scores are multiplied by. */
+/* The factor of all scores. */
 static inline real attention_scale(int hs) { return (real)(1 / sqrt(hs)); }
 
 TILE_FUNCTION void tile_load(Tile *tile, const real *from, int stride) {

@@ -1,7 +1,7 @@
 /* classifier.c: the output matrix (tied to the token embedding), softmax and cross-entropy, in
  * chunks of rows: logits, loss and the loss's gradient of a chunk are done before the next chunk's
- * logits overwrite them. Each row is finished for itself and gemm() treats rows alike, so that
- * losses and dx do not depend on the chunk. Read gemm.h first. */
+ * logits overwrite them. Each row is computed independently and gemm() treats all rows alike, so losses and dx do
+ * not depend on the chunk. Read gemm.h first. */
 #include "../base/arithmetic.h"
 #include "../base/elementary.h"
 #include "gemm.h"

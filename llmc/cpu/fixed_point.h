@@ -21,8 +21,7 @@ static inline real fixed_to(int64_t sum) { return (real)sum * (real)0x1p-48; }
  * than x had, so the way back is exact. */
 static inline real fixed_round(real x) { return (real)(rint((double)x * 0x1p48) * 0x1p-48); }
 
-/* Whole vectors of n. Rounding and conversion are separate loops because only so does every compiler
- * use vector instructions for both. */
+/* Whole vectors of n. Rounding and conversion are separate loops because only then do all compilers vectorise both. */
 enum { FIXED_CHUNK = 256 };
 
 static inline void fixed_whole(double whole[FIXED_CHUNK], const real *x, size_t n) {

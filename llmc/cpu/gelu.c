@@ -1,7 +1,7 @@
 /* gelu.c: GELU in the tanh form of Hendrycks and Gimpel 2016 (GPT-2's "gelu_new"),
  *     gelu(x) = x/2 (1 + tanh(u)),  u = sqrt(2/pi) (x + 0.044715 x^3),
- * computed as x sigmoid(2u), the same function: (1 + tanh(u)) / 2 = 1 / (1 + e^-2u). That form
- * needs one exp and loses nothing where tanh(u) is near -1. */
+ * computed as x sigmoid(2u), the same function: (1 + tanh(u)) / 2 = 1 / (1 + e^-2u). That form needs one exp and
+ * loses no precision where tanh(u) is near -1. */
 #include "gelu.h"
 
 #include "vec.h"

@@ -1,6 +1,6 @@
 /* gemm.h: the matrix product under all linear layers and the classifier, with its neighbours (bias,
- * residual, GELU) applied while a result is still in cache. One core serves all orientations: an
- * operand says by its strides how it lies in memory, and packing evens that out.
+ * residual, GELU) applied while a result is still in cache. One function serves all orientations: an operand's
+ * strides describe its layout in memory, and packing removes the difference.
  *
  * The order of every sum is fixed by the depth alone: c[i][j] is built from blocks of GEMM_DEPTH
  * products, each summed in order from 0 and added to the element in order. Rows, columns, threads
@@ -23,7 +23,7 @@ typedef struct {
     Matrix a;                    // (rows, depth)
     Matrix b;                    // (depth, columns)
     real *c;                     // (rows, columns)
-    size_t c_stride;        // elements from a row of c (and of what stands beside it) to the next
+    size_t c_stride;        // elements from a row of c (and of the other (rows, columns) matrices) to the next
     const real *start;      // (rows, columns) or NULL for 0; c itself: the product is added to it
     const real *bias;       // (columns) or NULL
     real *gelu;             // (rows, columns) or NULL: gelu(c) goes here

@@ -1,10 +1,9 @@
 /* pack.h: copies part of a matrix into panels, the form in which the micro-kernel reads it.
  *
- * A panel holds `width` rows side by side: out[k * width + i] is element k of row i. The kernel
- * walks it from end to end, so that every load is contiguous, aligned alike and foreseen by the
- * prefetcher, however the matrix lies. Rows that do not exist are 0: what is computed with them is
- * not stored. Panels follow each other: row r is row r % width of panel r / width. (For the right
- * operand, "rows" are the columns of the product.) Read after gemm.c. */
+ * A panel holds `width` rows side by side: out[k * width + i] is element k of row i. The kernel reads it from end
+ * to end, so that every load is contiguous, aligned and prefetched, whatever the matrix's layout. Rows that do not
+ * exist are 0: what is computed with them is not stored. Panels follow each other: row r is row r % width of panel
+ * r / width. (For the right operand, "rows" are the columns of the product.) Read after gemm.c. */
 #ifndef LLMC_CPU_PACK_H
 #define LLMC_CPU_PACK_H
 

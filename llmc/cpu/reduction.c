@@ -1,5 +1,5 @@
-/* reduction.c: gradients summed over micro-batches and ranks, bucket by bucket. Why the sums are exact, and
- * what is promised, stands in plain/reduction.c and ops.h; here the same is fast.
+/* reduction.c: gradients summed over micro-batches and ranks, bucket by bucket. plain/reduction.c explains why the
+ * sums are exact, and ops.h has the contract; this file does the same fast.
  *
  * Over micro-batches. Without --exact backward has added them up in grads. With --exact each micro-batch's
  * gradient is rounded to fixed point (fixed_point.h) and added as integers. A rank with a single micro-batch

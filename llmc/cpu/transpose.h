@@ -3,7 +3,7 @@
  * Round d exchanges, within each pair of rows (i, i + d), the off-diagonal blocks of d elements:
  *     a: A0 A1     A0 B0
  *     b: B0 B1  →  A1 B1
- * log2(VEC) rounds transpose the square. Counted in words of 4 bytes, one text serves both types.
+ * log2(VEC) rounds transpose the square. Counted in words of 4 bytes, the same code serves float and double.
  */
 #ifndef LLMC_CPU_TRANSPOSE_H
 #define LLMC_CPU_TRANSPOSE_H

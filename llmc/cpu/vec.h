@@ -1,6 +1,6 @@
 /* vec.h: vectors of `real`, as wide as the target's registers, on the vector extensions that gcc
  * and clang share: one source for AVX-512, AVX, SSE2 and NEON, float and double. Arithmetic is
- * written with the operators of C; here is what those lack: loads and stores, fused
+ * written with the operators of C; here are the operations that C lacks: loads and stores, fused
  * multiply-add, reductions, selection, exp.
  *
  * The same bits on every machine that has fused multiply-add. Three rules give them:
@@ -84,7 +84,7 @@ static inline vec vec_set1(real x) {
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* Makes a value live in a register here. Otherwise compilers fold the load of a vector into each
+/* Forces a value into a register here. Otherwise compilers fold the load of a vector into each
  * multiply-add that uses it, loading it many times; that costs a quarter of the speed. */
 #if defined(__x86_64__)
 #define IN_REGISTER(v) __asm__("" : "+v"(v))
@@ -144,7 +144,7 @@ static inline real vec_max(vec v) {
 
 /* ---- rows of n elements, summed in an order that n alone fixes ---------------------------------
  * Element i is added to sum i mod LANES; at the end halves are added: sum l and sum l + 16, then l
- * and l + 8, and so on, as vec_sum goes on. Several vectors of sums also hide the latency of the
+ * and l + 8, and so on, as in vec_sum. Several vectors of sums also hide the latency of the
  * additions. The row's last LANES are filled up with zeros. */
 enum { LANES = 32, LANE_VECS = LANES / VEC };
 

@@ -9,7 +9,7 @@
 
 constexpr int PLAIN_WARPS = 4, PLAIN_THREADS = PLAIN_WARPS * WARP, PLAIN_SHARED_MAX = 99 << 10;
 
-/* What the plain kernels know of the problem. */
+/* The problem's sizes, as the plain kernels need them. */
 typedef struct {
     int T, NH, hs;
     int tile; // rows that pass by at a time, up to WARP
@@ -23,7 +23,7 @@ __device__ inline void plain_copy(float *to, const Act *rows, size_t stride, int
         to[i / hs * (hs + 1) + i % hs] = to_float(rows[i / hs * stride + i % hs]);
 }
 
-/* The next `count` rows of two matrices take their turn in shared memory. For all threads of a block. */
+/* Copies the next `count` rows of two matrices to shared memory. For all threads of a block. */
 __device__ inline void plain_next(float *a_tile, const Act *a, size_t a_stride, float *b_tile,
                                   const Act *b, size_t b_stride, int count, int hs) {
     __syncthreads(); // the tiles are free to be overwritten
@@ -201,7 +201,7 @@ static size_t plain_shared(int tile, int hs, int vectors, int weights) {
                             PLAIN_WARPS * ((size_t)vectors * (hs + 1) + (size_t)weights * WARP));
 }
 
-/* The largest tile that fits beside what the greediest of the kernels keeps. */
+/* The largest tile that fits beside the shared memory of the kernel that needs the most. */
 static PlainShape plain_shape(int T, int NH, int hs) {
     int tile = WARP;
     while (tile > 1 && plain_shared(tile, hs, 4, 2) > PLAIN_SHARED_MAX) tile /= 2;

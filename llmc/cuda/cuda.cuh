@@ -1,7 +1,7 @@
 /* cuda.cuh: what every file of the CUDA backend includes first: the seam's element types, how errors
  * are reported, how kernels are launched, and the device's state that launchers need.
  *
- * By default weights and activations are bf16, everything that is summed or remembered float: gradients,
+ * By default weights and activations are bf16, and every sum or stored state float: gradients,
  * statistics, moments and the master copy of the weights. With -DPRECISION_FP32 all are float.
  * Each file of llmc/cuda/ is one family: kernels, then the launchers behind ops.h. Reading order:
  * this file, vector_access.cuh, warp_reduce.cuh, tensor_core.cuh, then any. train_gpt2.cu includes them all. */
@@ -41,8 +41,8 @@ static inline void cuda_check(cudaError_t error, const char *what) {
 }
 #define CUDA(call) cuda_check(call, #call)
 
-/* Enqueues a kernel on the compute stream. `kernel` stands in parentheses when it has template
- * arguments; `shared` is its dynamic shared memory in bytes. */
+/* Enqueues a kernel on the compute stream. Write `kernel` in parentheses when it has template arguments; `shared`
+ * is its dynamic shared memory in bytes. */
 #ifdef __CUDACC__
 #define LAUNCH(kernel, grid, block, shared, ...)                                                   \
     do {                                                                                           \

@@ -21,9 +21,9 @@ __global__ void embedding_forward_kernel(Act *out, const Id *ids, const Param *w
     store(out + (size_t)n * C + c, token, C - c);
 }
 
-/* order (N) becomes the positions 0 .. N-1, sorted by id, equal ids by position: position n goes where
- * as many precede it as are smaller. N^2 comparisons of numbers in shared memory: for 65536 tokens less
- * than a thousandth of their forward and backward pass. */
+/* order (N) becomes the positions 0 .. N-1, sorted by id, equal ids by position: position n's place is the number
+ * of (id, position) pairs smaller than its own (a rank sort). N^2 comparisons of numbers in shared memory: for
+ * 65536 tokens less than a thousandth of their forward and backward pass. */
 __global__ void embedding_sort_kernel(int *order, const Id *ids, int N) {
     __shared__ Id tile[EMBEDDING_THREADS];
     int n = blockIdx.x * EMBEDDING_THREADS + threadIdx.x;

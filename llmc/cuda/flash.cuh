@@ -1,7 +1,7 @@
 /* flash.cuh: causal attention on tensor cores, forward (Dao et al. 2022; Dao 2023). bf16, head sizes HS of
- * 64 and 128. Four warps a block, each with 16 query rows of a tile of 64; keys and values pass by in
- * tiles of 64, the next one copied while this one is used. Tiles above the diagonal are never touched.
- * What the backward kernels share with it comes first. Next: flash_backward.cuh. */
+ * 64 and 128. Four warps a block, each with 16 query rows of a tile of 64; keys and values are read in tiles of 64;
+ * the next tile is copied while this one is used. Tiles above the diagonal are never read. Code that the backward
+ * kernels share comes first. Next: flash_backward.cuh. */
 #ifndef LLMC_CUDA_FLASH_CUH
 #define LLMC_CUDA_FLASH_CUH
 

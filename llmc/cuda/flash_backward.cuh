@@ -1,14 +1,14 @@
-/* flash_backward.cuh: the gradient of flash.cuh, on tensor cores. Two kernels, each the owner of what it
- * writes, so that nothing is added atomically: one keeps a tile of keys and walks over the queries that
- * see it (dK, dV), one keeps a tile of queries and walks over the keys it sees (dQ). Both compute the
- * probabilities anew, P = exp(S - lse). With D = rowsum(dO * O):
+/* flash_backward.cuh: the gradient of flash.cuh, on tensor cores. Two kernels, each the only writer of its results,
+ * so that nothing is added atomically: one keeps a tile of keys and walks over the queries that see it (dK, dV),
+ * one keeps a tile of queries and walks over the keys it sees (dQ). Both compute the probabilities again, P = exp(S
+ * - lse). With D = rowsum(dO * O):
  *   dV = P.T dO;   dS = P * (dO V.T - D) / sqrt(HS);   dQ = dS K;   dK = dS.T Q */
 #ifndef LLMC_CUDA_FLASH_BACKWARD_CUH
 #define LLMC_CUDA_FLASH_BACKWARD_CUH
 
 #include "flash.cuh"
 
-/* Rows of the tiles that pass by: as many as registers and shared memory allow. Two sums of 16 x 128 take
+/* Rows of the tiles that are read in turn: as many as registers and shared memory allow. Two sums of 16 x 128 take
  * half of a thread's registers, which leaves room for 16 queries. */
 template <int HS> constexpr int FLASH_QUERIES = HS == 64 ? 64 : 16;
 template <int HS> constexpr int FLASH_KEYS = HS == 64 ? 64 : 32;

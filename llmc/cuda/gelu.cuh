@@ -1,5 +1,5 @@
-/* gelu.cuh: GELU in its tanh form (Hendrycks and Gimpel 2016), and what else may follow a matmul: bias
- * and residual. These kernels stand in where cuBLASLt's epilogues are not offered (matmul.cuh). */
+/* gelu.cuh: GELU in its tanh form (Hendrycks and Gimpel 2016), and the other operations after a matmul: bias and
+ * residual. These kernels are used where cuBLASLt offers no epilogue (matmul.cuh). */
 #ifndef LLMC_CUDA_GELU_CUH
 #define LLMC_CUDA_GELU_CUH
 

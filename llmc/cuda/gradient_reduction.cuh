@@ -1,8 +1,8 @@
 /* gradient_reduction.cuh: gradients summed over micro-batches and ranks, bucket by bucket; the rules are those of
  * cpu/reduction.c, and with exact sums the bits are too. NCCL exchanges a bucket on a stream of its own
- * as soon as its last micro-batch is complete, while backward goes on. Numbers that are not finite, or beyond
+ * as soon as its last micro-batch is complete, while backward continues. Numbers that are not finite, or beyond
  * the fixed-point range, are found before they are sent: a bucket's largest magnitude is kept with the
- * index of the element that has it, as one integer whose maximum no order of threads can change. */
+ * index of the element that has it, as one integer, whose maximum does not depend on the order of threads. */
 #ifndef LLMC_CUDA_REDUCTION_CUH
 #define LLMC_CUDA_REDUCTION_CUH
 
@@ -32,16 +32,16 @@ __device__ inline long long wrapping_sum(long long a, long long b) {
     return (long long)((unsigned long long)a + (unsigned long long)b);
 }
 
-/* What is known of a bucket in this update. */
+/* The state of a bucket in this update. */
 typedef struct {
     double bound;  // sum over micro-batches of the largest magnitude
     Extreme micro_batch;  // the running micro-batch's largest magnitude
     Extreme worst; // the largest of all micro-batches
 } BucketState;
 
-/* One micro-batch's bucket: notes the largest magnitude, where `limit` stands for it and all above it and NaN.
- * exact: grads go to fixed point, 48 fractional bits, rounded to nearest even: written or added to sums,
- * or, sums NULL, rounded in place. Elements beyond the limit are left out; the update is refused. */
+/* One micro-batch's bucket: notes the largest magnitude; `limit` is noted for any magnitude at or above it and for
+ * NaN. exact: grads go to fixed point, 48 fractional bits, rounded to nearest even: written or added to sums, or,
+ * sums NULL, rounded in place. Elements beyond the limit are left out; the update is refused. */
 __global__ void reduction_add_fixed_point_kernel(Grad *grads, long long *sums, size_t count, float limit,
                                       bool exact, bool first_micro_batch, BucketState *state) {
     Extreme mine = 0;
@@ -89,7 +89,7 @@ static struct {
     bool exact;
     float limit;              // magnitudes must be smaller
     BucketState *states;      // (BUCKETS_MAX) on the device
-    BucketState *host_states; // the same, for reading
+    BucketState *host_states; // the same on the host, for reading
     Bucket buckets[BUCKETS_MAX];
     int bucket_count;
     bool checked; // in this update something was entered into states
@@ -135,7 +135,7 @@ static void exchange_begin(size_t first, size_t count) {
                        reduction.comm, reduction.stream));
 }
 
-/* What is enqueued from now on sees the sums. */
+/* Calls enqueued from now on read the sums. */
 static void exchange_end() {
     CUDA(cudaEventRecord(reduction.exchanged, reduction.stream));
     CUDA(cudaStreamWaitEvent(device.stream, reduction.exchanged, 0));

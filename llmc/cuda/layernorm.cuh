@@ -1,5 +1,5 @@
-/* layernorm.cuh: LayerNorm (Ba et al. 2016), a warp a row. Backward is fused with the sum in which the
- * residual stream's gradient meets the branch's. Statistics are float, biased variance, eps 1e-5. */
+/* layernorm.cuh: LayerNorm (Ba et al. 2016), a warp a row. Backward is fused with the addition of the residual
+ * stream's gradient. Statistics are float, biased variance, eps 1e-5. */
 #ifndef LLMC_CUDA_LAYERNORM_CUH
 #define LLMC_CUDA_LAYERNORM_CUH
 

@@ -1,7 +1,7 @@
 /* matmul.cuh: linear layers by cuBLASLt. One thin wrapper: a product is described once per shape,
- * orientation, epilogue and types, the library's first choice is kept, and never timed, so that runs
- * and ranks choose alike. Where the library offers no epilogue, the kernels of gelu.cuh and columns.cuh
- * follow instead (TRAIN_GPT2_EPILOGUES=own forces them everywhere).
+ * orientation, epilogue and types, the library's first choice is kept and never timed, so that all runs and ranks
+ * choose the same. Where the library offers no epilogue, the kernels of gelu.cuh and columns.cuh follow instead
+ * (TRAIN_GPT2_EPILOGUES=own forces them everywhere).
  *
  * cuBLASLt is column-major and so sees every row-major matrix transposed: a row-major (rows, columns)
  * matrix is its (columns, rows) matrix with leading dimension `columns`, and the operands change places. */
@@ -25,8 +25,8 @@ template <typename T> struct DataType;
 template <> struct DataType<float> { static const cudaDataType_t value = CUDA_R_32F; };
 template <> struct DataType<bf16> { static const cudaDataType_t value = CUDA_R_16BF; };
 
-/* D (m,n) = op(A) op(B) [+ D or C], k summed over: all that the choice of an algorithm depends on.
- * Without padding, for keys are compared bytewise. */
+/* D (m,n) = op(A) op(B) [+ D or C], k summed over: all that the choice of an algorithm depends on. Without padding,
+ * because keys are compared byte by byte. */
 typedef struct {
     int32_t m, n, k;
     int32_t transpose_a, transpose_b;
@@ -48,7 +48,7 @@ constexpr int PLANS_MAX = 256, MATMUL_WORKSPACE = 32 << 20;
 static struct {
     cublasLtHandle_t handle;
     void *workspace;
-    MatmulPlan plans[PLANS_MAX]; // a ring: the oldest goes when it is full
+    MatmulPlan plans[PLANS_MAX]; // a ring buffer: when it is full the oldest is replaced
     int count;
     bool own_epilogues;
 } matmul_state;

@@ -1,6 +1,6 @@
 /* vector_access.cuh: how kernels touch memory: eight elements at a time, as floats, in 16-byte accesses where the
- * address allows, one by one where it does not or where fewer are left. So every kernel is right for
- * every shape, and fast for those whose rows are multiples of 16 bytes. */
+ * address allows, one by one where it does not or where fewer are left. So every kernel is correct for every shape,
+ * and fast for those whose rows are multiples of 16 bytes. */
 #ifndef LLMC_CUDA_PACK_CUH
 #define LLMC_CUDA_PACK_CUH
 

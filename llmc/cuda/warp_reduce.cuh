@@ -29,7 +29,7 @@ static __device__ inline double block_sum(double value) {
     if (lane == 0) partial[warp] = value;
     __syncthreads(); // every warp has written its sum
     value = warp_sum(lane < warps ? partial[lane] : 0.0);
-    __syncthreads(); // nobody may write `partial` for a next sum while it is still read
+    __syncthreads(); // no warp may write `partial` for a next sum while it is still read
     return value;
 }
 

@@ -48,8 +48,8 @@ static _Noreturn void fail(const LogFile *file, const char *what) {
           file->path, what, strerror(errno));
 }
 
-/* Promise 7: a log is a file of its own. What another name leads to as well, be it by a link of either kind, is
- * neither written nor cut. */
+/* Promise 7: a log is a file of its own. A file that has another name too, by a link of either kind, is neither
+ * written nor cut. */
 static void refuse_links(const LogFile *file, const struct stat *status) {
     if (!S_ISREG(status->st_mode))
         fatal(EXIT_RUNTIME, "%s: is a directory, pipe or device, but a log is a regular file; move it away",
@@ -191,7 +191,7 @@ bool log_is_ended(const char *out, const char *reason, int64_t step) {
     char *path = path_join(out, "metrics.jsonl");
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     free(path);
-    if (fd < 0) return false; // whatever it is, opening it for writing will say so
+    if (fd < 0) return false; // whatever the error is, opening the file for writing reports it
     off_t size = lseek(fd, 0, SEEK_END);
     bool ended = size >= (off_t)length && pread(fd, found, length, size - (off_t)length) == (ssize_t)length &&
                  memcmp(found, line, length) == 0;
@@ -290,7 +290,7 @@ void log_sample(Log *log, int64_t step, const char *text) {
 
 void log_checkpoint(Log *log, int64_t step, const char *path) {
     JsonWriter *json = record_begin_at(log, "checkpoint", step);
-    const char *slash = strrchr(path, '/'); // the record does not depend on where the run lies
+    const char *slash = strrchr(path, '/'); // the record does not depend on the run's directory
     json_put_string(json, "name", slash ? slash + 1 : path);
     record_end(log);
     screen_print("step %5" PRId64 " | checkpoint: %s", step, path);

@@ -1,13 +1,12 @@
-/* log.h: what people see and what scripts read. Only rank 0 opens a log, and one at a time.
+/* log.h: the lines that people see and the records that scripts read. Only rank 0 opens a log, and one at a time.
  *
  * Screen: on a terminal a status line with progress, ETA and tokens/s; else one flushed line a
  * step, in the form of the course (build-nanogpt's train_gpt2.py). OUT/log.txt: "{step} train|val|hella
- * value" lines. OUT/metrics.jsonl: one JSON object a line, each with an "event"; floats read back
- * exactly, and one that is not finite is the string "NaN", "Infinity" or "-Infinity". Both files
- * hold every step, and each line is written by one call, so that a killed run leaves whole lines. A
- * full disk stops the run with a clear error (EXIT_RUNTIME): a log that silently ends would be
- * worse. Warnings (error.h) are recorded too. Next: progress.h for the status line, screen.h for
- * how it is shown. */
+ * value" lines. OUT/metrics.jsonl: one JSON object a line, each with an "event"; floats round-trip, and one that is
+ * not finite is the string "NaN", "Infinity" or "-Infinity". Both files hold every step, and each line is written
+ * by one call, so that a killed run leaves whole lines. A full disk stops the run with a clear error
+ * (EXIT_RUNTIME): a log that silently ends would be worse. Warnings (error.h) are recorded too. Next: progress.h
+ * for the status line, screen.h for how it is shown. */
 #ifndef LLMC_LOG_H
 #define LLMC_LOG_H
 
@@ -39,9 +38,8 @@ typedef struct {
 Log *log_open(const char *out, int64_t steps, int64_t every, double flops_per_token,
               double peak_flops);
 
-/* The same, but both files are kept up to `offsets`, from where they go on: what a run that was
- * interrupted wrote after its checkpoint is cut off. A file shorter than that is gone on with from
- * its end, with a warning. */
+/* The same, but both files are kept up to `offsets` and continued there: lines that an interrupted run wrote after
+ * its checkpoint are cut off. A file shorter than that is continued at its end, with a warning. */
 Log *log_resume(const char *out, int64_t steps, int64_t every, double flops_per_token,
                 double peak_flops, LogOffsets offsets);
 

@@ -1,4 +1,4 @@
-/* progress.h: how far, how fast, how long yet: the text of the status line. */
+/* progress.h: the text of the status line: steps done, speed, time left. */
 #ifndef LLMC_PROGRESS_H
 #define LLMC_PROGRESS_H
 
@@ -22,8 +22,8 @@ typedef struct {
     double tokens; // of this step
 } ProgressStep;
 
-/* Writes at most `width` characters into out (of size > width): the parts that fit, the most wanted
- * first, with a bar where there is room. What is not known is left out. */
+/* Writes at most `width` characters into out (of size > width): the parts that fit, the most important first, with
+ * a bar where there is room. Unknown values are left out. */
 void progress_text(char *out, size_t size, int width, const Progress *progress,
                    const ProgressStep *step);
 

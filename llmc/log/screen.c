@@ -16,10 +16,10 @@
 static struct {
     ScreenStyle style;
     bool terminal;
-    char status[512]; // what stands on the last line
+    char status[512]; // the text on the last line
 } screen;
 
-/* Whatever went wrong with standard output, the next line gets its own chance. */
+/* Clears an error of standard output: the next line is tried again. */
 static void flush(void) {
     fflush(stdout);
     clearerr(stdout);

@@ -1,7 +1,7 @@
 /* screen.h: standard output while training: lines, and on a terminal a status line below them.
  *
  * Elsewhere (a pipe, a file, TERM=dumb) there is no status line, no \r and no escape sequence.
- * Every line is flushed. A reader that goes away must not end the training: nothing here fails. */
+ * Every line is flushed. If the reader of the output ends, training must continue: nothing here fails. */
 #ifndef LLMC_SCREEN_H
 #define LLMC_SCREEN_H
 
@@ -25,7 +25,7 @@ void screen_open(void);
 /* Whether a status line is shown. */
 bool screen_is_terminal(void);
 
-/* Columns that a status line may take, read anew each time; 79 where that is unknown. */
+/* Columns that a status line may take, read again each time; 79 where that is unknown. */
 int screen_width(void);
 
 /* Prints text and a line break above the status line. */

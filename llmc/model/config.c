@@ -130,7 +130,7 @@ TensorTable tensor_table_new(const Config *config) {
     table.tensors = memory_new(count, sizeof(Tensor), "the tensor table");
     table.spans = memory_new(count, sizeof(Span), "the tensor table");
 
-    // wte stands once: the classifier uses the same matrix, so it is in one decay group, once.
+    // wte is in the table once: the classifier uses the same matrix, so it is in one decay group, once.
     name_tensor(append(&table, INIT_NORMAL, V, C, config_padded_vocab(config)), "wte.weight");
     size_t positions = (size_t)config_positions(config);
     Tensor *wpe = append(&table, INIT_NORMAL, positions, C, positions);
@@ -163,8 +163,8 @@ DecayGroup tensor_table_group(const TensorTable *table, bool decayed) {
     return group;
 }
 
-/* The only place where the table can have a tensor of that name. It is found without a search, for all names of a
- * model are looked up, and models may have thousands of layers. */
+/* The only place where the table can have a tensor of that name. It is found without a search, because all names of
+ * a model are looked up, and models may have thousands of layers. */
 static int place_of(const TensorTable *table, const char *name) {
     int layer, end = 0;
     if (sscanf(name, "h.%5d.%n", &layer, &end) == 1 && end > 0) {

@@ -18,7 +18,7 @@ typedef struct {
  * returns false, leaving *config alone, when there is none. */
 bool config_named(const char *name, Config *config);
 
-/* The name that `name` is probably a slip of, or NULL. */
+/* The name of which `name` is probably a misspelling, or NULL. */
 const char *config_nearest_name(const char *name);
 
 /* NULL when the shape can be built, else why not, in words that name the option to change. */

@@ -1,5 +1,5 @@
 /* device.c: the CPU as a device. "Device memory" is ordinary memory here, and every call has finished
- * when it returns, so copies are loops and nobody needs to wait. The end of this folder; next, what is
+ * when it returns, so copies are loops and no call needs to wait. The end of this folder; next, what is
  * built from these operations: ../model/block.c. */
 #include "plain.h"
 

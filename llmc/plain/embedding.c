@@ -17,7 +17,7 @@ void embedding_forward(real *out,       // (B, T, C)
 }
 
 /* Many tokens may have the same id: then their gradients add up in one row of dwte. Threads share the
- * channels, because no two channels meet in any sum. */
+ * channels, because no sum contains two channels. */
 void embedding_backward(real *dwte,       // (Vp, C) always added to
                         real *dwpe,       // (seq_len, C)
                         const real *dout, // (B, T, C)

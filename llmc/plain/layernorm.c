@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* The second loop is the average of x - mean: 0, but for the rounding of a large sum, which it mends. */
+/* The second loop is the average of x - mean: 0, except for the rounding of a large sum, which it corrects. */
 static double row_mean(const real *x, int C) { // x (C)
     double sum = 0, rest = 0;
     for (int c = 0; c < C; c++) sum += x[c];

@@ -1,9 +1,9 @@
 /* plain.h: GPT-2's operations in plain loops, and what each file of this folder includes first.
  *
- * This folder implements all of ../ops.h with one loop for each index of the formula. It serves to be
- * read, and to judge: every test of a fast kernel, on the CPU and with CUDA, compares with these loops in
- * double. `make train_gpt2 KERNELS=plain` builds the whole program on them. It is slow: a small model is
- * enough to see it learn, for example with
+ * This folder implements all of ../ops.h with one loop for each index of the formula. It is the code to read, and
+ * the reference: every test of a fast kernel, on the CPU and with CUDA, compares with these loops in double. `make
+ * train_gpt2 KERNELS=plain` builds the whole program on them. It is slow: a small model is enough to see it learn,
+ * for example with
  *     ./train_gpt2 --layers 1 --heads 2 --channels 32 --seq-len 32 --total-batch 256 --steps 200
  *                  --val-tokens 1000
  *

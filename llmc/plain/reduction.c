@@ -53,7 +53,7 @@ void reduction_close(void) {
 }
 
 /* Notes the first element of this rank that does not fit. Each rank looks at its own gradient: after the
- * all-reduce nobody could say whose element it was. */
+ * all-reduce the element could no longer be traced to a rank. */
 static void note_offending(size_t first, size_t count, double limit) {
     for (size_t i = first; i < first + count && offending < 0; i++)
         if (!(fabs((double)grads[i]) < limit)) offending = (int64_t)i;

@@ -1,5 +1,5 @@
-/* hf_config.c: config.json. Only settings that change what is computed are looked at. A value that this
- * project's GPT-2 does not have is refused by its name: to ignore it would compute another model. */
+/* hf_config.c: config.json. Only settings that change what is computed are read. A value that this project's GPT-2
+ * does not support is refused by its name: to ignore it would compute another model. */
 #include "hf_config.h"
 
 #include "../base/error.h"
@@ -21,7 +21,7 @@ static int read_size(const Json *root, const char *path, const char *name) {
     return (int)n;
 }
 
-/* A switch that this project's GPT-2 has only one way. */
+/* A switch for which this project's GPT-2 supports only one value. */
 static void check_switch(const Json *root, const char *path, const char *name, bool want) {
     const Json *value = json_member(root, name);
     if (value && value->kind != (want ? JSON_TRUE : JSON_FALSE))

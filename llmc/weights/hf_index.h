@@ -1,5 +1,5 @@
-/* hf_index.h: a Hugging Face model in several files. model.safetensors.index.json says in its weight_map which
- * tensor is in which file of the directory. */
+/* hf_index.h: a Hugging Face model in several files. The weight_map of model.safetensors.index.json names the file
+ * of the directory that has each tensor. */
 #ifndef LLMC_HF_INDEX_H
 #define LLMC_HF_INDEX_H
 
@@ -10,7 +10,7 @@ typedef struct {
     int count;
 } HfFiles;
 
-/* The files that an index names, with their directory. Fatal (EXIT_INPUT) where it is no such index, or names
+/* The files that an index names, with their directory. Fatal (EXIT_INPUT) where it is not such an index, or names
  * files outside of its directory. hf_files_free releases them. */
 HfFiles hf_index_read(const char *path);
 void hf_files_free(HfFiles *files);

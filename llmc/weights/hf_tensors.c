@@ -1,5 +1,5 @@
-/* hf_tensors.c: the model's tensors in Hugging Face's names and orientation: first which of a file's tensors are
- * the model's, then reading, then writing. */
+/* hf_tensors.c: the model's tensors in Hugging Face's names and orientation: first finding the model's tensors in a
+ * file, then reading, then writing. */
 #include "hf_tensors.h"
 
 #include "../base/error.h"
@@ -20,7 +20,7 @@ enum {
 // ---------------------------------------------------------------------------------------------
 // Reading
 
-/* What stands before a name's last part is a prefix that other tools put there: "transformer." that of
+/* The text before a name's last part is a prefix that other tools put there: "transformer." that of
  * GPT2LMHeadModel, "module." that of DistributedDataParallel, "_orig_mod." that of torch.compile. */
 static bool is_prefix(const char *name, size_t length) {
     static const char *const words[] = {"transformer.", "module.", "_orig_mod.", "model."};

@@ -19,7 +19,7 @@
 enum { HF_PREFIX = 64 };
 void hf_prefix(const SafeTensors *file, char prefix[HF_PREFIX]);
 
-/* The type of the elements, as the file spells it: "F32". */
+/* The type of the elements, as it is written in the file: "F32". */
 const char *hf_dtype(const SafeTensors *file, const char *prefix, const TensorTable *table);
 
 /* Checks that the file holds all tensors of the model, each with this prefix, and nothing unknown.

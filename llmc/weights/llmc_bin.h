@@ -10,8 +10,8 @@
  *     ln_f weight   (C)
  *     ln_f bias     (C)
  *
- * Little-endian, without gaps; the file ends with the last tensor. Weights are (out, in), as here. Whatever is
- * wrong in a file is fatal (EXIT_INPUT). */
+ * Little-endian, without gaps; the file ends with the last tensor. Weights are (out, in), as here. Any fault in a
+ * file is fatal (EXIT_INPUT). */
 // clang-format on
 #ifndef LLMC_LLMC_BIN_H
 #define LLMC_LLMC_BIN_H

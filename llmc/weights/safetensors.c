@@ -1,5 +1,5 @@
-/* safetensors.c: the format of Hugging Face's safetensors: 8 bytes that say how long the header is, a JSON header
- * with a name, type, shape and place for each tensor, then the data. Nothing in a file is believed before it was
+/* safetensors.c: the format of Hugging Face's safetensors: 8 bytes with the length of the header, a JSON header
+ * with a name, type, shape and place for each tensor, then the data. Nothing in a file is trusted before it was
  * checked: sizes are computed with overflow checks, and the tensors must cover the data exactly, without hole or
  * overlap. A model may lie in several files (parts); their names must not collide. */
 #include "safetensors.h"
@@ -115,7 +115,7 @@ static void check_metadata(const Part *part, const Json *metadata) {
         }
 }
 
-/* dtype and shape; sets count and bytes to what they say. */
+/* dtype and shape; sets count and bytes from them. */
 static void read_shape(const Part *part, const Json *entry, SafeTensor *tensor) {
     const Json *dtype = json_member(entry, "dtype"), *shape = json_member(entry, "shape");
     if (!dtype || dtype->kind != JSON_STRING)
@@ -187,7 +187,7 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(((const NamedIndex *)a)->name, ((const NamedIndex *)b)->name);
 }
 
-/* For safetensors_find: a model of thousands of layers asks for tens of thousands of names. */
+/* For safetensors_find: a model of thousands of layers looks up tens of thousands of names. */
 static void sort_names(SafeTensors *st) {
     size_t count = (size_t)st->count;
     st->by_name = memory_grow(st->by_name, count + 1, sizeof *st->by_name, "a list of tensors");
@@ -196,7 +196,7 @@ static void sort_names(SafeTensors *st) {
     st->named = count;
 }
 
-/* A part's tensors, in this order, must cover its data: no hole, no overlap, no rest. */
+/* A part's tensors, in this order, must cover its data: no hole, no overlap, nothing after the last one. */
 static void check_cover(const Part *part, const SafeTensor *tensors, int count) {
     size_t at = part->data;
     for (int i = 0; i < count; i++) {

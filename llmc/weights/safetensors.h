@@ -5,7 +5,7 @@
  *    "wte.weight": {"dtype": "F32", "shape": [97, 32], "data_offsets": [0, 12416]}, ...}
  *
  * Offsets count from the end of the header; the tensors must cover the data without hole or
- * overlap. A file is hostile until checked: whatever is wrong is fatal (EXIT_INPUT), with file,
+ * overlap. A file is untrusted until checked: any fault is fatal (EXIT_INPUT), with file,
  * tensor, found and expected. Not here: what the tensors mean (hf_tensors.h). */
 #ifndef LLMC_SAFETENSORS_H
 #define LLMC_SAFETENSORS_H
@@ -19,7 +19,7 @@ enum { SAFETENSORS_DIMS = 8 };
 
 typedef struct {
     const char *name;
-    const char *dtype; // "F32", "F16", "BF16", ... as the file spells it
+    const char *dtype; // "F32", "F16", "BF16", ... as written in the file
     int dims;
     size_t shape[SAFETENSORS_DIMS];
     size_t count;        // elements

@@ -6,7 +6,7 @@
 
 #include "../model/config.h"
 
-/* Gives or takes rows row .. row+rows of a tensor, (rows, in) floats. A writer may overwrite them. */
+/* Reads or writes rows row .. row+rows of a tensor, (rows, in) floats. A writer may overwrite them. */
 typedef void (*RowReader)(void *from, const Tensor *tensor, size_t row, size_t rows, float *values);
 typedef void (*RowWriter)(void *to, const Tensor *tensor, size_t row, size_t rows, float *values);
 

@@ -22,7 +22,7 @@ struct Weights {
     Config config;
     TensorTable table;
     char format[48];
-    char *path;   // as it was named
+    char *path;   // as the user named it
     LlmcBin *bin; // or
     HfFiles files; // of safetensors,
     SafeTensors *file;
@@ -129,7 +129,7 @@ static bool ends_in(const char *name, const char *ending) {
     return length >= end && strcmp(name + length - end, ending) == 0;
 }
 
-/* A .safetensors file stands for its directory; one of another name than usual is itself the weights. */
+/* A .safetensors file means its directory; if its name is not the usual one, only this file has the weights. */
 static void open_safetensors(Weights *weights, const char *path) {
     char *directory = memory_string(path), *slash = strrchr(directory, '/');
     const char *name = slash ? slash + 1 : path;
@@ -145,7 +145,7 @@ static void open_safetensors(Weights *weights, const char *path) {
     free(directory);
 }
 
-/* Ends the program where a file is evidently no llm.c model. */
+/* Ends the program where a file is clearly not an llm.c model. */
 static void refuse_foreign(const char *path) {
     File *file = file_open(path);
     FileKind kind = file_kind(file);
@@ -205,7 +205,7 @@ const TensorTable *weights_table(const Weights *weights) { return &weights->tabl
 
 const char *weights_format(const Weights *weights) { return weights->format; }
 
-/* Promise 17: numbers that are not finite are refused where they come in, by tensor and index (as the file counts:
+/* Promise 17: numbers that are not finite are refused when they are read, by tensor and index (as the file counts:
  * Hugging Face's matrices of a block are (in, out)). */
 static void check_finite(const Weights *weights, const Tensor *tensor, size_t row, size_t rows, const float *values) {
     size_t columns = tensor_columns(tensor), bad = first_nonfinite(values, rows * columns);

@@ -1,5 +1,5 @@
 /* weights.h: a model on disk, in any format that --model takes: a Hugging Face directory, a
- * checkpoint (which is one, too), or an llm.c .bin file. Told apart by what they are, not by name.
+ * checkpoint (which is one, too), or an llm.c .bin file. The format is recognised by content, not by name.
  * Not here: the optimizer's state (checkpoint.h). Next: hf_tensors.h and llmc_bin.h, the formats. */
 #ifndef LLMC_WEIGHTS_H
 #define LLMC_WEIGHTS_H
@@ -9,10 +9,10 @@
 
 typedef struct Weights Weights;
 
-/* What --model names when it is a file or directory and no named shape: itself, else NULL. */
+/* The path that --model names: `model` itself if it is a file or directory and not a named shape, else NULL. */
 const char *weights_path(const char *model);
 
-/* Opens and checks all but the values; fatal (EXIT_INPUT) on whatever is wrong. */
+/* Opens and checks all but the values; fatal (EXIT_INPUT) on any fault. */
 Weights *weights_open(const char *path);
 void weights_close(Weights *weights);
 
@@ -21,8 +21,8 @@ const Config *weights_config(const Weights *weights);
 /* A phrase: "safetensors, BF16", "llm.c model, version 3". */
 const char *weights_format(const Weights *weights);
 
-/* Rows of a tensor: a RowReader, whose context is the Weights. Fatal (EXIT_INPUT: it is the file that must be
- * another) when one is NaN or infinite. */
+/* Rows of a tensor: a RowReader, whose context is the Weights. Fatal (EXIT_INPUT, because the file is at fault)
+ * when one is NaN or infinite. */
 void weights_read_rows(void *weights, const Tensor *tensor, size_t row, size_t rows, float *out);
 
 /* Copies all weights into a model of this shape, or one with a smaller seq_len. */

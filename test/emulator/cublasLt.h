@@ -44,7 +44,7 @@ typedef struct LtMatmulDesc *cublasLtMatmulDesc_t;
 typedef struct LtLayout *cublasLtMatrixLayout_t;
 typedef struct LtPreference *cublasLtMatmulPreference_t;
 struct cublasLtMatmulAlgo_t {
-    uint64_t promise; // what the heuristic was told: alignments and epilogue
+    uint64_t promise; // what the heuristic was given: alignments and epilogue
 };
 struct cublasLtMatmulHeuristicResult_t {
     cublasLtMatmulAlgo_t algo;

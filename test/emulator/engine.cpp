@@ -228,7 +228,7 @@ static bool complete_collectives(int warp) {
             Collective *other = lanes[i].posted;
             threadIdx = lanes[i].index;
             if (!same_collective(other, wanted))
-                emulator_fault("%s (mask %08x) at %s:%d meets %s (mask %08x) at %s:%d in one warp",
+                emulator_fault("%s (mask %08x) at %s:%d runs together with %s (mask %08x) at %s:%d in one warp",
                                other->name, other->mask, other->site.file, other->site.line,
                                wanted->name, wanted->mask, wanted->site.file, wanted->site.line);
             data[i] = other->data;
@@ -365,7 +365,7 @@ void emulator_copy_async(void *shared, const void *global, size_t size, size_t r
     if (!emulator_is_shared(shared, size))
         emulator_fault("cp.async: destination is not shared memory");
     if (read > size) emulator_fault("cp.async reads %zu bytes into %zu", read, size);
-    emulator_poison(shared, size); // whoever reads before the wait reads NaN
+    emulator_poison(shared, size); // a read before the wait gives NaN
     running->copies.push_back({shared, global, size, read, running->group});
 }
 

@@ -12,7 +12,7 @@
 
 #if defined(EMULATOR_ASAN) && !defined(__clang__)
 /* AddressSanitizer calls this before every call that does not return, and complains of a fiber's stack,
- * which it does not know. Nothing here goes on after such a call, so that nothing must be done. */
+ * which it does not know. Nothing here continues after such a call, so nothing must be done. */
 extern "C" void __asan_handle_no_return() {}
 #endif
 

@@ -14,7 +14,7 @@ struct Fiber {
 /* Makes *fiber start at `entry`, which must never return, on a stack of `bytes` that begins at `low`. */
 void fiber_prepare(Fiber *fiber, void *low, size_t bytes, void (*entry)());
 
-/* Sleeps in *from, goes on in *to. */
+/* Sleeps in *from, continues in *to. */
 void fiber_switch(Fiber *from, Fiber *to);
 
 /* `count` stacks of `bytes` each, an inaccessible page below every one: an overflow faults at once.
