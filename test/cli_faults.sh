@@ -67,7 +67,7 @@ same_run() {
 }
 
 fresh
-check "an undisturbed run" train_work
+check "an undisturbed run" says "trained 5 updates" train_work
 cp -R "$place/run" "$dir/whole"
 records "$dir/whole" >"$dir/want"
 check "... converted" convert_work

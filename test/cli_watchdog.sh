@@ -91,10 +91,14 @@ begin
 check "strangers sent noise, and forged and replayed packets where they may" grep -q 'noise [1-9].* calls [1-9]' "$dir/flood"
 check "a flood ends no healthy run" stopped_by_us
 begin
+"$build/strangers" 60 $(rank) >/dev/null & # records packets of all ranks for a second, then sends them again
+strangers=$!
+sleep 2
 kill -STOP $(rank 1)
-"$build/strangers" $flood $(rank) >/dev/null
 over 20
-check "... and keeps no stopped rank alive" lost 1
+kill $strangers 2>/dev/null
+wait $strangers 2>/dev/null
+check "... and keeps no stopped rank alive, while it lasts" lost 1
 
 shim="-x LD_PRELOAD=$build/fault_shim.so"
 mpi="$shim -x FAULT_CALL=sendto -x FAULT_AT=1 -x FAULT_ON=1 -x FAULT_KIND=drop" # no UDP arrives
@@ -121,7 +125,7 @@ else
     skip "ranks that do not see each other: no process namespaces here"
 fi
 
-mpi="$shim -x FAULT_CALL=fsync -x FAULT_AT=3 -x FAULT_KIND=hang -x FAULT_RANK=0"
+mpi="$shim -x FAULT_CALL=rename -x FAULT_UNDER=$dir/run -x FAULT_AT=1 -x FAULT_KIND=hang -x FAULT_RANK=0"
 begin --hang-timeout 1 --save-every 3
 over 20
 check "a save that hangs on rank 0 of three is named, not those who wait" hangs 0 "saving a checkpoint"
