@@ -69,7 +69,7 @@ fi
 
 # ---- a terminal that goes away (SIGHUP)
 long="$small --steps 1000000 --save-every 0 --log-every 0"
-hang_up() { # NAME COMMAND...: starts it, hangs up twice when it trains; its exit code goes to $code
+hang_up() { # NAME COMMAND...: starts it, and hangs up twice when it trains
     rm -rf "$dir/run"
     name=$1
     shift
@@ -77,10 +77,11 @@ hang_up() { # NAME COMMAND...: starts it, hangs up twice when it trains; its exi
     pid=$!
     await "$dir/run/log.txt" $pid
     kill -HUP $pid
+    sleep 0.05 # or both would be one
     kill -HUP $pid 2>/dev/null
 }
 # shellcheck disable=SC2086 # a list
-hang_up gone "$program" $long
+hang_up gone "$program" $long --total-batch 65536 # an update long enough for both
 wait $pid
 check "SIGHUP, also twice, ends with 75" test $? -eq 75
 check "... a checkpoint" test -n "$(ls -d "$dir"/run/step_*)"
