@@ -3,14 +3,17 @@
 # tests with counters in build/coverage, runs them (all, or those named: build/coverage/test_x, test/cli_x.sh) and
 # writes build/coverage/uncovered.txt: each line that was never run, and each branch that never went that way.
 # Prints the share of lines by folder. Kernels for CUDA are not among them: the emulator counts its own.
+# `coverage.sh --report` counts what was run so far, and runs nothing.
 # A source that is built more than once (float, double, plain loops) counts as run where one of them is.
 cd "$(dirname "$0")/.." || exit 1
 command -v gcov >/dev/null || { echo "gcov is missing: it comes with gcc"; exit 1; }
 unset MAKEFLAGS MFLAGS
 build=build/coverage
-make -s -j"${JOBS:-$(nproc)}" BUILD=$build OPTIMIZE='-O1 -g --coverage -fprofile-update=atomic' counted || exit 1
-find $build -name '*.gcda' -exec rm -f {} +
-BUILD=$build RUN_LIMIT=3600 sh test/run.sh ${@:-$(make -s BUILD=$build list-tests)} | tail -n 40
+if [ "${1:-}" != --report ]; then
+    make -s -j"${JOBS:-$(nproc)}" BUILD=$build OPTIMIZE='-O1 -g --coverage -fprofile-update=atomic' counted || exit 1
+    find $build -name '*.gcda' -exec rm -f {} +
+    BUILD=$build RUN_LIMIT=3600 sh test/run.sh ${@:-$(make -s BUILD=$build list-tests)} | tail -n 40
+fi
 
 mkdir -p $build/gcov && rm -f $build/gcov/*
 find $build -name '*.gcda' | grep -v '/test\|/dev/' | while read -r counts; do

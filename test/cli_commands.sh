@@ -93,6 +93,15 @@ refuses 2 "is not a command; there are" "an unknown word" "$program" shakespeare
 check "the recorded loss of one target" out eval --model $hf --ids "25 63"
 check "... is 4.990044" grep -q '^loss 4\.99004[0-9]* nats per token, perplexity 146\.9[0-9]*, 1 tokens$' "$dir/out"
 check "the recorded logits" prints '^logits 0\.03101[0-9]* -0\.46746[0-9]* -1\.10083[0-9]* ' "$program" eval --model $hf --ids 25 --logits
+loss_of() { "$program" eval --model $hf --ids "$1" | sed -n 's/^loss \([0-9.]*\) .*/\1/p'; }
+# -log softmax(logits)[ID], from the logits after IDS.
+loss_of_last() { # IDS ID
+    "$program" eval --model $hf --ids "$1" --logits | awk -v id="$2" '/^logits/ {
+        for (i = 2; i <= NF; i++) sum += exp($i)
+        printf "%.9f", log(sum) - $(id + 2) }'
+}
+check "the loss of three ids is the mean of what two of them have" near "$(loss_of "25 63 9")" \
+    "($(loss_of "25 63") + $(loss_of_last "25 63" 9)) / 2" 1e-5
 loss() { sed -n 's/^loss \([0-9.]*\).*/\1/p' "$dir/out"; }
 want=$(sed -n 's/.*"event":"val","step":60,"loss":\([0-9.]*\).*/\1/p' "$dir/run/metrics.jsonl")
 check "the validation loss that training logged" out eval --model "$dir/run" --data "$dir/text" --val-fraction 0.1
