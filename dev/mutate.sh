@@ -63,7 +63,9 @@ tests_of() { # FILE
     llmc/commands/* | llmc/weights/* | llmc/eval/* | llmc/base/*) echo test/cli_commands.sh test/cli_train.sh ;;
     llmc/settings/*) echo test/cli_settings.sh test/cli_train.sh ;;
     llmc/text/* | llmc/data/tokenize.c | llmc/data/shard_writer.c) echo test/cli_text.sh test/cli_tokenize.sh ;;
+    llmc/data/shard_scan.c | llmc/data/stream.c) echo build/test_shard build/test_stream test/cli_identity.sh ;;
     llmc/data/* | llmc/files/*) echo test/cli_train.sh test/cli_commands.sh ;;
+    llmc/ranks/heartbeat.c | llmc/ranks/watchdog.c) echo test/cli_watchdog.sh ;;
     llmc/ranks/*) echo test/cli_ranks.sh test/cli_terminal.sh ;;
     esac
 }
