@@ -15,7 +15,7 @@ if [ "${1:-}" != --report ]; then
     BUILD=$build RUN_LIMIT=3600 sh test/run.sh ${@:-$(make -s BUILD=$build list-tests)} | tail -n 40
 fi
 
-mkdir -p $build/gcov && rm -f $build/gcov/*
+rm -rf $build/gcov && mkdir -p $build/gcov
 find $build -name '*.gcda' | grep -v '/test\|/dev/' | while read -r counts; do
     directory=$build/gcov/$(echo "$counts" | tr '/' '_')
     mkdir -p "$directory"

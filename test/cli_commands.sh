@@ -69,8 +69,11 @@ check "the same seed on one thread" text b --prompt The --seed 5 --threads 1
 check "... says the same" same_files "$dir/a" "$dir/b"
 check "another seed" text b --prompt The --seed 6
 check "... says something else" other_files "$dir/a" "$dir/b"
+cp "$dir/b" "$dir/seed6" 2>/dev/null
 check "two texts" text b --prompt The --seed 5 --count 2
 check "... have one line between them" same "$(grep -cx -e --- "$dir/b")" 1
+cat "$dir/a" >"$dir/both" 2>/dev/null && echo --- >>"$dir/both" && cat "$dir/seed6" >>"$dir/both"
+check "... and are those of this seed and the next" same_files "$dir/b" "$dir/both"
 check "500 bytes of noise" text b --temperature 9 --tokens 500
 check "... are printed as UTF-8" output "$dir/c" iconv -f UTF-8 -t UTF-8 "$dir/b"
 check "a prompt of several bytes a character" prints '^déjà 😀' "$program" sample --model "$dir/run" --prompt 'déjà 😀'
