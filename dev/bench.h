@@ -47,7 +47,7 @@ static void tile_loop(void) {
         tiles[TILE_ROWS - 1][TILE_VECS - 1](TILE_DEPTH, a, b, c, c, TILE_COLUMNS, &nothing);
 }
 
-/* Floating point operations a second when every operand is at hand: a neighbour on the machine may take a
+/* Floating point operations a second when every operand is in the cache: another job on the machine may take a
  * third of that while registers alone still reach their peak. */
 static inline double tile_flops(void) {
     int threads = omp_get_max_threads();

@@ -218,7 +218,7 @@ void gradient_zero(Grad *grads, size_t count);
 
 /* Prepares for gradients of `count` elements. exact: each micro-batch's gradient is rounded to 64-bit fixed
  * point and added as integers (integer addition is associative), so that the result does not depend on which rank
- * or micro-step computed a micro-batch. micro-batches: the most micro-batches any rank has in an update. */
+ * or micro-step computed a micro-batch. micro_batches: the most that any rank has in an update. */
 void reduction_open(Grad *grads, size_t count, bool exact, int micro_batches);
 void reduction_close(void);
 

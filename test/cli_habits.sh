@@ -61,7 +61,7 @@ done
 train --data uint16.bin --vocab 256 --out as_uint16 >/dev/null 2>&1
 check "... and the same tokens" same_files as_uint16/log.txt as_uint32/log.txt as_int64/log.txt
 check "eval reads them, too" says "18892 tokens" "$program" eval --model as_uint32 --data uint32.bin --data-type uint32
-refuses 3 "says otherwise" "a type that the header contradicts" sh -c "'$make_data' llmc t.txt shard.bin && '$program' $shape --data shard.bin --data-type uint32"
+refuses 3 "has another type" "a type that the header contradicts" sh -c "'$make_data' llmc t.txt shard.bin && '$program' $shape --data shard.bin --data-type uint32"
 refuses 2 "it takes auto, uint8, uint16, int32, uint32 or int64" "a type that is none" train --data uint16.bin --data-type u16
 "$make_data" swapped t.txt swapped.bin
 for what in verify "plan --data" "eval --model $hf --data"; do

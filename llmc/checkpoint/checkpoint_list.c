@@ -55,7 +55,8 @@ static const char *next_entry(DIR *directory, const char *path) {
 }
 
 /* The steps of the entries step_NNNNNNNN, the newest first; free() releases them. Promise 4: only a missing
- * directory, or a path that is none, holds no checkpoints; what cannot be listed ends the program. */
+ * directory, or a path that is not a directory, counts as one without checkpoints; a directory that cannot be
+ * listed ends the program. */
 static int64_t *list(const char *out, int *count) {
     int64_t *steps = NULL;
     *count = 0;

@@ -1,4 +1,4 @@
-/* command_version.c: `train_gpt2 --version`: what a report of a fault should begin with. */
+/* command_version.c: `train_gpt2 --version`: prints what a bug report should begin with. */
 #include "../ops.h"
 #include "../ranks/world.h"
 #include "commands.h"

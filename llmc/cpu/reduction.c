@@ -33,7 +33,7 @@ typedef struct {
 
 static struct {
     Grad *grads;   // (count)
-    int64_t *sums; // (count) or NULL where rounding in place will do
+    int64_t *sums; // (count) or NULL where rounding in place is enough
     size_t count;
     bool exact;
     double limit;    // magnitudes must be smaller

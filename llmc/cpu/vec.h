@@ -47,7 +47,7 @@ typedef real vec_memory __attribute__((vector_size(VEC_BYTES), aligned(sizeof(re
 /* A constant that depends on the precision. */
 #define REAL_PICK(for_float, for_double) ((real)(sizeof(real) == 4 ? (for_float) : (for_double)))
 
-/* ---- memory: any address of a real will do -------------------------------------------------- */
+/* ---- memory: any address of a real works -------------------------------------------------- */
 static inline vec vec_load(const real *p) { return *(const vec_memory *)p; }
 
 static inline void vec_store(real *p, vec v) { *(vec_memory *)p = v; }

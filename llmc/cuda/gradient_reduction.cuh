@@ -84,7 +84,7 @@ typedef struct {
 
 static struct {
     Grad *grads;     // (count)
-    long long *sums; // (count) or NULL where rounding in place will do
+    long long *sums; // (count) or NULL where rounding in place is enough
     size_t count;
     bool exact;
     float limit;              // magnitudes must be smaller

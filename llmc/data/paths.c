@@ -22,7 +22,7 @@
 
 typedef enum { SAYS_NOTHING, SAYS_TRAIN, SAYS_VAL, SAYS_TEST } Says;
 
-/* The words that say which part a file belongs to. What is held out goes before training data: a file whose name
+/* The words in a name that imply a file's part. What is held out goes before training data: a file whose name
  * has both words is not trained on. */
 static const struct {
     const char *word;

@@ -110,7 +110,7 @@ static void describe_bin(Shard *shard) {
 /* A header gives the file's type; --data-type must not contradict it. */
 static void check_type(const Shard *shard, DataType type) {
     if (type != DATA_AUTO && raw_types[type].type != shard->type)
-        fatal(EXIT_INPUT, "%s: --data-type is %s, but the header of this %s says otherwise; leave it out",
+        fatal(EXIT_INPUT, "%s: --data-type is %s, but the header of this %s has another type; leave it out",
               shard->name, raw_types[type].name, shard->kind);
 }
 

@@ -68,7 +68,7 @@ static void write_shard(ShardWriter *w, const char *part, size_t first, size_t c
     w->written += count;
 }
 
-/* Writes the tokens that are held as the next shard, and says that it is there. */
+/* Writes the tokens that are held as the next shard, and calls committed. */
 static void flush(ShardWriter *w) {
     write_shard(w, w->written < val_tokens(w) ? "val" : "train", 0, w->count);
     w->count = 0;

@@ -259,7 +259,7 @@ static void on_progress(void *context, uint64_t consumed) {
     if (w->progress) w->progress(w->context, consumed);
 }
 
-/* A shard is there: the next start may begin behind it. */
+/* A shard is complete: the next start may begin after it. */
 static void on_shard(void *context, int shards, uint64_t tokens) {
     Work *w = context;
     TokenizeState state = w->state;
@@ -276,7 +276,7 @@ TokenizeResult tokenize_run(const TokenizeJob *job, const TokenizeState *from, E
     Work w = {.job = job, .state = *from, .skip = from->skip, .progress = progress, .context = context};
     Documents *documents = documents_open(job->paths, job->count, job->field, job->tokenizer, job->special);
     w.writer = shard_writer_new(&job->plan, from->result.shards, from->result.tokens, on_shard, &w);
-    w.state.result.tokens -= from->skip; // they come once more
+    w.state.result.tokens -= from->skip; // they are encoded once more
     w.before = w.state.result;
     if (from->result.shards == 0) save_state(job, from);
     documents_seek(documents, &from->place);

@@ -1,7 +1,7 @@
 /* tokenize.h: text inputs into a directory of token shards, in a way that may be interrupted at any moment.
  *
  * Beside the shards is tokenize.json: the tokenizer, the settings, the inputs with their sizes and times,
- * and after each shard that is whole where in the inputs its last token was. It is replaced whole, after the
+ * and after each complete shard the place of its last token in the inputs. It is replaced whole, after the
  * shard has its name. So the next start with the same inputs and settings continues after the last shard that it
  * knows of, writes what follows, maybe one shard once more, and the bytes are those of a run that nothing has
  * interrupted. Other inputs or settings are refused by name. Next: shard_tokenizer.h. */
@@ -33,11 +33,11 @@ typedef struct {
     bool done;
     TokenizeResult result; // so far
     DocumentPlace place;
-    uint64_t skip; // tokens that come from `place` on are in shards already
+    uint64_t skip; // so many tokens from `place` on are in shards already
 } TokenizeState;
 
-/* What the directory says about this job: nothing (all 0), or how far it is. Fatal (EXIT_USAGE) where it holds
- * another job's shards, and says what differs; (EXIT_INPUT) where tokenize.json is damaged. */
+/* The state of this job in the directory: none (all 0), or how far it is. Fatal (EXIT_USAGE), naming the
+ * difference, where it holds another job's shards; (EXIT_INPUT) where tokenize.json is damaged. */
 TokenizeState tokenize_look(const TokenizeJob *job);
 
 /* The name of the tokenizer that made the shards in a directory, or the shard `path`, as tokenize.json there
@@ -47,7 +47,7 @@ char *tokenize_tokenizer(const char *path);
 /* Removes the shards and tokenize.json of any job. */
 void tokenize_remove(const char *directory);
 
-/* Does what is left to do. progress may be NULL. */
+/* Does the rest of the job. progress may be NULL. */
 TokenizeResult tokenize_run(const TokenizeJob *job, const TokenizeState *from, EncodeProgress progress,
                             void *context);
 

@@ -22,7 +22,7 @@ typedef struct {
     size_t number;    // the number of the one being read
 } Reader;
 
-/* Ends the program: the example at hand has a fault. */
+/* Ends the program: the current example has a fault. */
 static _Noreturn void refuse(const Reader *r, const char *what) {
     fatal(EXIT_INPUT, "%s: %s %zu: %s", r->examples->path, r->unit, r->number, what);
 }

@@ -44,7 +44,7 @@ typedef struct {
 Examples *examples_open(const char *path, const ExamplesFor *model, int64_t most);
 void examples_close(Examples *examples);
 
-/* 64 bits that tell sets apart: of all tokens, lengths and labels. */
+/* A 64-bit hash that distinguishes sets: of all tokens, lengths and labels. */
 uint64_t examples_identity(const Examples *examples);
 
 #endif

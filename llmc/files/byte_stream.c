@@ -70,7 +70,7 @@ void byte_stream_close(ByteStream *s) {
     free(s);
 }
 
-/* Reads once, behind what is there. */
+/* Reads once, after the bytes that are there. */
 static void read_more(ByteStream *s) {
     ssize_t n = read(s->descriptor, s->buffer + s->end, s->capacity - s->end);
     if (n < 0 && errno == EINTR) return;

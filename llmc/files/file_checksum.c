@@ -78,8 +78,8 @@ int file_checksum_read(const char *path, FileChecksum *sum) {
 
     // The size is only a hint for the number of pieces: each is read to its end, wherever the file ends now.
     size_t count = (size_t)status.st_size / FILE_CHECKSUM_PIECE + 1; // the last may be empty
-    Checksum *pieces = memory_new(count, sizeof *pieces, "the sums of a file's pieces");
-    int *failures = memory_new(count, sizeof *failures, "the sums of a file's pieces");
+    Checksum *pieces = memory_new(count, sizeof *pieces, "the checksums of a file's pieces");
+    int *failures = memory_new(count, sizeof *failures, "the checksums of a file's pieces");
     PARALLEL_EACH
     for (size_t i = 0; i < count; i++)
         failures[i] = read_piece(descriptor, (off_t)i * FILE_CHECKSUM_PIECE, &pieces[i]);

@@ -320,7 +320,7 @@ static void end_number(Json *value) {
     text[strspn(text, "-+.0123456789eE")] = '\0';
 }
 
-/* Ends the spelling of each number, now that the comma or bracket behind it is no longer needed. */
+/* Ends the spelling of each number, now that the comma or bracket after it is no longer needed. */
 static void end_numbers(Document *document) {
     end_number(&document->root);
     for (Block *block = document->blocks; block; block = block->next)

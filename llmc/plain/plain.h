@@ -7,8 +7,8 @@
  *     ./train_gpt2 --layers 1 --heads 2 --channels 32 --seq-len 32 --total-batch 256 --steps 200
  *                  --val-tokens 1000
  *
- * How to read it. Arrays are row-major; the comment behind a pointer gives its shape, and a pointer to
- * one row of a matrix has the shape of that row. Each backward function stands below its forward
+ * How to read it. Arrays are row-major; the comment after a pointer gives its shape, and a pointer to
+ * one row of a matrix has the shape of that row. Each backward function is below its forward
  * function and quotes the line that it differentiates. In it, dx is the gradient of the loss with
  * respect to x; the chain rule says: if y depends on x, then dx is the sum over all such y of dy
  * times the derivative of y with respect to x. Where one x reaches several y, gradients add up (+=).

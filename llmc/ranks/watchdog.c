@@ -139,7 +139,7 @@ static void judge_silence(Watched *w, bool answered) {
                   "rank %d (process %lld on %s) has sent no heartbeat for %g s: it died or hangs, so all ranks "
                   "end; look at that machine, or set a longer --rank-timeout",
                   w->rank, (long long)w->peer.process, w->peer.host, watch.rank_seconds);
-    // never heard at all: no network for heartbeats, which is no reason to end a run
+    // never heard at all: no network for heartbeats: this alone does not end a run
     if (!w->unheard)
         warning_now("rank %d (process %lld on %s) answers neither over UDP nor over TCP; should it die or hang, only "
                     "MPI can notice it",

@@ -355,7 +355,7 @@ static const Option *counterpart(const OptionTable *table, const char *name, con
 
 enum { NAME = 64 }; // no option's name is as long
 
-/* The name in --name=value, and what stands after =, or NULL. */
+/* The name in --name=value, and the text after =, or NULL. */
 static const char *split_word(const char *word, char name[NAME]) {
     snprintf(name, NAME, "%s", word + strspn(word, "-"));
     name[strcspn(name, "=")] = '\0';
@@ -371,7 +371,7 @@ static void append_option(char *text, size_t size, const Option *option, const c
              valued ? value : "");
 }
 
-/* Whether a word is written like an option of this table, but is none. */
+/* Whether a word is written like an option of this table, but is not one. */
 static bool is_foreign(const OptionTable *table, const char *word, const char *name) {
     if (strncmp(word, "--", 2) != 0) return false;
     const Option *same = find_option(table, name);

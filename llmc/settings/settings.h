@@ -41,7 +41,7 @@ typedef struct {
     int64_t batch;       // B: sequences of one micro-step on one rank
     int64_t total_batch; // tokens per update
     int64_t steps;       // updates; -1: as many as `epochs` take
-    double epochs;       // 0: as `steps` says
+    double epochs;       // 0: `steps` decides
     bool recompute;
     int64_t threads;     // 0: this rank's share of the cores
     double rank_timeout; // seconds without a heartbeat until a rank counts as lost; 0: never

@@ -22,7 +22,7 @@ const Option option_table[] = {
      "tokens in a sequence, instead of the model's; of weights, up to theirs"},
     {"vocab", "V", "Model", OPTION_INTEGER, FIELD(vocab), COUNT, NULL, NULL,
      "size of the vocabulary, instead of the tokenizer's (256 for bytes, GPT-2's 50,257) or of what nanoGPT's "
-     "meta.pkl beside the data says"},
+     "meta.pkl beside the data contains"},
 
     {"data", "PATH", "Data", OPTION_LIST, FIELD(data), NO_RANGE, NULL, NULL,
      "train on this file, directory or quoted glob; may repeat; else on the built-in text. Of a "
@@ -136,15 +136,12 @@ static const char usage[] =
     "Usage: train_gpt2 [--OPTION VALUE]...\n"
     "       mpirun -np R train_gpt2 [--OPTION VALUE]...\n"
     "       train_gpt2 plan [--OPTION VALUE]...\n"
-    "       train_gpt2 sample|eval|verify|convert ... (each has a --help of its own)\n"
+    "       train_gpt2 sample|eval|tokenize|verify|convert ... (each has its own --help)\n"
     "       train_gpt2 --version\n"
     "\n"
-    "Trains a GPT-2. Without options: a tiny one, on the program's own source, in about a minute. "
-    "On R\n"
-    "ranks the run is the same run, only faster. plan trains nothing; it prints how one update "
-    "is\n"
-    "split. --OPTION=VALUE works as well. If an option is given twice, the last counts. In numbers, k "
-    "and\n"
+    "Trains a GPT-2. Without options: a tiny one, on the program's own source, in about a minute. On R\n"
+    "ranks the run is the same run, only faster. plan trains nothing; it prints how one update is\n"
+    "split. --OPTION=VALUE works as well. If an option is given twice, the last counts. In numbers, k and\n"
     "M are 1,000 and 1,000,000.\n";
 static const char more[] =
     "\nDefaults after \"gpt2\" hold for every --model with GPT-2's vocabulary, named or stored.\n"

@@ -2,7 +2,7 @@
  * while two neighbours are in the list of merges, the pair that is earliest in the list (of equal ones the leftmost)
  * becomes one token.
  *
- * Time is linear in the length of a word, and memory too: bpe.c says how. Not here: text into words (split.h). */
+ * Time is linear in the length of a word, and memory too: bpe.c explains how. Not here: text into words (split.h). */
 #ifndef LLMC_BPE_H
 #define LLMC_BPE_H
 

@@ -33,7 +33,7 @@ struct Documents {
     uint64_t consumed; // of the inputs before the open one
 };
 
-/* Whether a name says that the file has JSON lines. */
+/* Whether a file's name implies JSON lines. */
 static bool is_json_name(const char *path) {
     const char *dot = strrchr(path, '.');
     return dot && (strcasecmp(dot, ".jsonl") == 0 || strcasecmp(dot, ".ndjson") == 0);
@@ -122,7 +122,7 @@ static const unsigned char *look(Documents *d, size_t wanted, size_t *there, boo
     return d->gathered;
 }
 
-/* Removes bytes that were taken from the front of the text at hand. */
+/* Removes bytes that were taken from the front of the current text. */
 static void drop(Documents *d, size_t bytes) {
     if (!d->is_json) {
         byte_stream_take(d->stream, bytes);

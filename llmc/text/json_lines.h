@@ -15,7 +15,7 @@ typedef struct {
     const char *name;  // of the file, for messages
     const char *field; // the member that holds the text
     uint64_t line;     // counts from 1 (0: unknown, after a restart)
-    bool in_object;    // behind the text of an object
+    bool in_object;    // after the text of an object
 } JsonLines;
 
 /* Goes to the text of the next object; false at the end of the input. *start: where in the input the object

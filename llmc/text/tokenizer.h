@@ -34,7 +34,7 @@ typedef struct {
     size_t count, capacity;
 } TokenList;
 
-/* Makes room for `more` ids behind those that are there. */
+/* Makes room for `more` ids after those that are there. */
 void token_list_reserve(TokenList *list, size_t more);
 
 // ---- which tokenizer --------------------------------------------------------------------------

@@ -12,7 +12,7 @@ const char *tokenizer_of_vocab(int vocab) {
 }
 
 Tokenizer *choose_tokenizer(const char *named, const char *weights, int vocab) {
-    const char *told = tokenizer_of_vocab(vocab);
+    const char *implied = tokenizer_of_vocab(vocab);
     if (named) {
         Tokenizer *tokenizer = tokenizer_open(named);
         if (tokenizer_vocab(tokenizer) > vocab)
@@ -21,5 +21,5 @@ Tokenizer *choose_tokenizer(const char *named, const char *weights, int vocab) {
         return tokenizer;
     }
     if (weights && tokenizer_is_in(weights)) return tokenizer_open(weights);
-    return told ? tokenizer_open(told) : NULL;
+    return implied ? tokenizer_open(implied) : NULL;
 }

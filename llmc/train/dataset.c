@@ -140,7 +140,7 @@ Dataset dataset_open(const Settings *s, const char *weights, int vocab) {
     const StringList *paths = &s->data;
     StreamNames names = names_of(paths);
     Dataset data = {0};
-    // validation: what the user names, else what file names say, else the end of the stream
+    // validation: the files that the user names, else those named for validation, else the end of the stream
     if (s->val.count > 0 || names.val) {
         const StringList *val = s->val.count > 0 ? &s->val : paths;
         data.train = open_part(&data, &model, paths, STREAM_TRAIN);

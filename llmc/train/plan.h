@@ -32,8 +32,8 @@ Config plan_config(const Settings *settings, const Dataset *data, const Config *
 Plan plan_make(const Settings *settings, const Config *config, const World *world,
                const Sequences *train, const Sequences *val);
 
-/* Fatal (EXIT_RUNTIME) when the run needs more memory than its device has: says how much, and the largest
- * --batch that would fit. The device must be open. */
+/* Fatal (EXIT_RUNTIME) when the run needs more memory than its device has: the message has both figures, and the
+ * largest --batch that would fit. The device must be open. */
 void plan_check_memory(const Plan *plan, const Settings *settings, const World *world);
 
 /* Memory of a rank with micro-batches of B sequences, in bytes. *sums: what the sums of gradients over

@@ -20,8 +20,8 @@ typedef struct {
 } Resume;
 
 /* Does what --resume asks for, on all ranks alike. With a checkpoint, *settings are completed: options
- * not given become the checkpoint's, out becomes its directory. Fatal (EXIT_INPUT) when there must be a
- * checkpoint but is none. */
+ * not given become the checkpoint's, out becomes its directory. Fatal (EXIT_INPUT) when a checkpoint is required
+ * and there is none. */
 Resume resume_open(Settings *settings, const World *world);
 void resume_close(Resume *resume);
 

@@ -81,7 +81,7 @@ void hf_index_check(const char *path, const SafeTensors *file) {
     for (const Json *entry = json_member(root, "weight_map")->first; entry; entry = entry->next) {
         const SafeTensor *tensor = safetensors_find(file, entry->name);
         if (!tensor || strcmp(base_name(safetensor_path(file, tensor)), entry->text) != 0)
-            fatal(EXIT_INPUT, "%s: tensor \"%s\" is not in %s, as weight_map says", path,
+            fatal(EXIT_INPUT, "%s: tensor \"%s\" is not in %s, although weight_map names it", path,
                   json_shown(entry->name, shown), entry->text);
     }
     json_free(root);
