@@ -3,7 +3,7 @@
 # one text file (default build/gpu_check.txt): build, every kernel's tests in both precisions, compute-sanitizer on a
 # short run, 20 steps beside the CPU's losses, 124M throughput and memory, time per operation.
 #   REHEARSE=1 sh dev/gpu_check.sh    the same on the emulator with small sizes, without a GPU
-# Exit code 1 when a part fails; the file says which.
+# Exit code 1 when a part fails; the file names it.
 cd "$(dirname "$0")/.." || exit 1
 out=${1:-build/gpu_check.txt}
 dir=$(mktemp -d) || exit 1
@@ -39,7 +39,7 @@ build() {
         tail -n 5
 }
 
-# What ptxas says of every kernel: registers and shared memory; spills have already failed the build.
+# What ptxas prints about every kernel: registers and shared memory; spills have already failed the build.
 registers() {
     for file in build/cuda_*/ptxas.txt; do
         [ -r "$file" ] && echo "$file" && sh dev/registers.sh "$file"

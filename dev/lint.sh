@@ -5,7 +5,7 @@
 #                              and no headers include each other in a circle
 #   one source for all builds  no #if on CUDA in shared code: the linker chooses the device
 #   floats are floats          no -ffast-math, no -Ofast: they break NaN detection and reproducibility
-#   errors are messages        no assert() in llmc/: error.h says what a user can do
+#   errors are messages        no assert() in llmc/: every error that a user can cause has one
 #   a reading order            every file is named by README.md, dev/*.md or a comment of another file
 #   documents are true         a function that README.md or dev/*.md names as `file:function` is there
 #   a tidy place               the top level holds what the README's tour names; files can be read at
@@ -171,10 +171,10 @@ check_reading_order() {
         }
         END {
             for (name in files) {
-                twin = name
-                if (!sub(/\.h$/, ".c", twin)) sub(/\.c$/, ".h", twin)
-                if (name ~ /\.c$/ && twin in files) continue # its header leads to it
-                if (!(name in named) && !(twin in named))
+                partner = name
+                if (!sub(/\.h$/, ".c", partner)) sub(/\.c$/, ".h", partner)
+                if (name ~ /\.c$/ && partner in files) continue # its header leads to it
+                if (!(name in named) && !(partner in named))
                     print files[name] ": no comment of another file and no document names it"
             }
         }' | sort

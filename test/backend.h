@@ -1,4 +1,4 @@
-/* backend.h: tests of a backend through llmc/ops.h alone, so that the same program judges the CPU, CUDA on
+/* backend.h: tests of a backend through llmc/ops.h alone, so that the same program tests the CPU, CUDA on
  * the emulator and CUDA on a GPU. Arrays live on the device between guards; beside each stands what the oracle
  * (oracle.h: the plain loops in double) computes from the same values. */
 #ifndef BACKEND_H

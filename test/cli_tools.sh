@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_tools.sh: dev/plot draws what a log says; dev/follow_metrics.py hands it on; dev/setup.sh installs only what is missing, and where it
+# cli_tools.sh: dev/plot draws what a log says; dev/follow_metrics.py passes it on; dev/setup.sh installs only what is missing, and where it
 # may not, says what to do and lets the tests continue.
 . test/cli.sh
 

@@ -5,7 +5,7 @@
 #include "cuda_bf16.h"
 #include "cuda_runtime.h"
 #include "tensor_core.h"
-#include "tensor_core_twin.h"
+#include "tensor_core_emulated.h"
 #include "test.h"
 
 static cudaStream_t stream;

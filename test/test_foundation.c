@@ -1,4 +1,4 @@
-/* test_foundation.c: errors, memory, random numbers and schedules: what everything else stands on. */
+/* test_foundation.c: errors, memory, random numbers and schedules, on which everything else is built. */
 #include "test.h"
 
 #include "../llmc/base/error.h"

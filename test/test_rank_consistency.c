@@ -58,7 +58,7 @@ static void as_rank(int rank, const Settings *settings, const Dataset *data, con
         check_settings(&self, settings, data);
 }
 
-/* Lets rank 0 speak, then rank 1, whose words are in `said`: "" when it agrees. */
+/* Runs rank 0, then rank 1, whose message is in `said`: "" when it agrees. */
 static void compare_settings(const Settings *s0, const Dataset *d0, const Settings *s1,
                              const Dataset *d1) {
     as_rank(0, s0, d0, NULL);

@@ -67,10 +67,9 @@ static const OptionTable table = {
     .usage = "Usage: train_gpt2 eval --model PATH [--data PATH]... [--OPTION VALUE]...\n"
              "       mpirun -np R train_gpt2 eval ...\n"
              "\n"
-             "Prints the mean loss of the tokens of data, in nats, and the perplexity, its "
-             "exponential; where the tokenizer is known also what compares vocabularies: bits per "
-             "byte, and\n"
-             "the perplexity of a word.\n",
+             "Prints the mean loss of the data's tokens in nats, and the perplexity, its exponential. If the\n"
+             "tokenizer is known it also prints figures that compare vocabularies: bits per byte, and the\n"
+             "perplexity of a word.\n",
 };
 
 /* exp(x), which beyond 709 is larger than any double. */

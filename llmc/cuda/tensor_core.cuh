@@ -9,7 +9,7 @@
 #include "cuda.cuh"
 
 #ifndef __CUDACC__
-#include "tensor_core_twin.h" // the same functions on a CPU: test/emulator
+#include "tensor_core_emulated.h" // the same functions on a CPU: test/emulator
 #else
 
 /* c += a @ b. */

@@ -1,4 +1,4 @@
-/* tensor_core_twin.h: the functions of llmc/cuda/tensor_core.cuh, executed on a CPU. Fragment layouts are
+/* tensor_core_emulated.h: the functions of llmc/cuda/tensor_core.cuh, executed on a CPU. Fragment layouts are
  * those of the PTX ISA, sections 9.7.14.5.8 (mma) and 9.7.14.5.15 (ldmatrix); g = lane / 4 and
  * t = lane % 4; of the two elements in a register the one with the lower index is in the low half. */
 #ifndef EMULATOR_TENSOR_CORE_TWIN_H
