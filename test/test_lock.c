@@ -1,5 +1,5 @@
-/* test_lock.c: a lock is held by one process and released when it ends; what outputs leave is removed only when it bears
- * the mark and no process holds it; what cannot be examined is not taken for missing. */
+/* test_lock.c: a lock is held by one process and released when it ends; what outputs leave is removed only when it
+ * bears the mark and no process holds it; what cannot be examined is not taken for missing. */
 #include "../llmc/files/lock.h"
 
 #include "../llmc/base/error.h"
