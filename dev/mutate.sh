@@ -59,7 +59,7 @@ tests_of() { # FILE
     esac
     case $1 in
     train_gpt2.c | llmc/train/* | llmc/checkpoint/* | llmc/log/*)
-        echo test/cli_train.sh test/cli_resume.sh test/cli_settings.sh ;;
+        echo test/cli_settings.sh test/cli_train.sh test/cli_resume.sh ;;
     llmc/commands/* | llmc/weights/* | llmc/eval/* | llmc/base/*) echo test/cli_commands.sh test/cli_train.sh ;;
     llmc/settings/*) echo test/cli_settings.sh test/cli_train.sh ;;
     llmc/text/* | llmc/data/tokenize.c | llmc/data/shard_writer.c) echo test/cli_text.sh test/cli_tokenize.sh ;;
