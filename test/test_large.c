@@ -12,6 +12,8 @@
 #include "../llmc/weights/weights.h"
 #include "files.h"
 
+#include <float.h>
+
 /* The word embedding has 68 MB, the matrices of the MLP 17.8 MB: neither a multiple of a power of two. */
 static const Config wide = {
     .layers = 1, .heads = 4, .channels = 1056, .seq_len = 37, .vocab = 16100};
@@ -228,6 +230,26 @@ TEST(llmc_files,
     check_bin(&wide, LLMC_BIN_FLOAT);
     check_bin(&wide, LLMC_BIN_BF16);
     check_bin(&tall, LLMC_BIN_FLOAT);
+}
+
+static void read_huge(void *table, const Tensor *tensor, size_t row, size_t rows, float *out) {
+    (void)table, (void)row;
+    for (size_t i = 0; i < rows * tensor_columns(tensor); i++) out[i] = FLT_MAX;
+}
+
+static void write_huge(int version) {
+    const Config config = {.layers = 1, .heads = 1, .channels = 4, .seq_len = 4, .vocab = 5};
+    Output *output = output_begin(in_folder("huge.bin"), OUTPUT_FILE);
+    OutputFile *to = output_open(output, NULL);
+    llmc_bin_write(to, &config, version, read_huge, NULL);
+    output_close(to);
+    output_commit(output);
+}
+
+TEST(beyond_bf16,
+     "the largest float has no BF16 neighbour: it is refused, not made infinite; a float file has it") {
+    CHECK_FATAL(EXIT_INPUT, "beyond the largest BF16 number", write_huge(LLMC_BIN_BF16));
+    CHECK_FATAL(0, "", write_huge(LLMC_BIN_FLOAT));
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -388,6 +388,16 @@ static void counted_run(void) {
     _exit(faults_calls == 2 ? 0 : 1);
 }
 
+TEST(synced, "both files are on the disk before a checkpoint is told how long they are") {
+    Log *log = open_scratch(1, 0);
+    StepRecord record = record_at(0);
+    log_train(log, &record);
+    faults_arm(0, FAULT_NONE);
+    log_offsets(log);
+    CHECK(strcmp(faults_trace, "ss") == 0, "\"%s\"", faults_trace);
+    log_close(log, "done", 1);
+}
+
 TEST(whole_lines, "a line is written by one call; writes that take half or are interrupted are completed") {
     free(screen_of(counted_run, 0, 0));
     free(screen_of(short_run, 0, 0));

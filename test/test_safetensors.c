@@ -134,6 +134,7 @@ TEST(lies, "every lie in a header is exit 3 and one line that names it") {
         {"{" F32("a", "[4294967296,4294967296]", "[0,0]") "}", 0, 0, "more elements than 64 bits"},
         {"{" F32("a", "[9223372036854775807]", "[0,0]") "}", 0, 0, "more bytes than 64 bits"},
         {"{" F32("a", "[2]", "[0,4]") "}", 4, 0, "span 4 bytes, but dtype and shape need 8"},
+        {"{" F32("a", "[1]", "[0,8]") "}", 8, 0, "span 8 bytes, but dtype and shape need 4"},
         {"{" F32("a", "[1]", "[4,0]") "}", 4, 0, "the first the smaller"},
         {"{" F32("a", "[1]", "[-4,0]") "}", 4, 0, "the first the smaller"},
         {"{" F32("a", "[2]", "[0,8]") "}", 7, 0, "the file has only 7: cut?"},
