@@ -242,6 +242,39 @@ TEST(formats, "a state of another format or version is refused, though its sum i
     CHECK(strstr(state_problem("another", 2), "of version 2"));
 }
 
+TEST(counters,
+     "each counter of a state goes to its own place; one that is missing or no whole number from 0 is named") {
+    static const char good[] =
+        "{\"step\":11,\"updates\":12,\"skipped\":13,\"position\":14,\"tokens\":15,\"seconds\":1.5,"
+        "\"schedule_end\":16,\"log\":{\"log.txt\":17,\"metrics.jsonl\":18},\"data\":\"00000000000000ff\"}";
+    static const char *const names[] = {"step", "updates", "skipped",       "position", "tokens", "schedule_end",
+                                        "log.txt", "metrics.jsonl", "seconds",  "data"};
+    char problem[JSON_PROBLEM + STATE_PROBLEM], text[400];
+    TrainerState got = {0};
+    const Json *root = json_read(good, sizeof good - 1, problem);
+    CHECK(root && trainer_state_counters(root, &got, problem), "%s", problem);
+    json_free(root);
+    CHECK(got.step == 11 && got.updates == 12 && got.skipped == 13 && got.sequences_served == 14 && got.tokens == 15);
+    CHECK(got.seconds == 1.5 && got.schedule_end == 16 && got.data == 255);
+    CHECK(got.log.text == 17 && got.log.metrics == 18);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (int renamed = 0; renamed < 2; renamed++) { // the member is not there, or its value is not what it must be
+            strcpy(text, good);
+            char quoted[40];
+            snprintf(quoted, sizeof quoted, "\"%s\":", names[i]);
+            char *at = strstr(text, quoted);
+            if (renamed)
+                at[1] = 'X';
+            else
+                at[strlen(quoted)] = '"', at[strlen(quoted) + 1] = '"';
+            root = json_read(text, strlen(text), problem);
+            if (!root) continue; // its neighbour no longer is JSON
+            CHECK(!trainer_state_counters(root, &got, problem), "%s", text);
+            CHECK(strstr(problem, names[i]), "%s: %s", names[i], problem);
+            json_free(root);
+        }
+}
+
 TEST(newest_good, "the newest good checkpoint is found below damaged ones and strange names") {
     setup();
     char out[256], file[512];
