@@ -10,7 +10,8 @@ base="--layers 1 --heads 2 --channels 16 --seq-len 16 --batch 2 --total-batch 64
     --val-every 3 --sample-every 0 --data $place/text --steps 5 --save-every 2 --keep 2 --out $place/run"
 calls="open opendir readdir read pread write fsync close rename mmap calloc mkdir ftruncate unlink stat"
 stride=${FAULTS_STRIDE:-61}
-[ -z "${SOAK:-}" ] || stride=1
+most=12
+[ -z "${SOAK:-}" ] || stride=1 most=300
 
 # What each call may do.
 kinds() {
@@ -137,12 +138,15 @@ for task in train resume convert tokenize; do
         [ $FAULT_CALL = calloc ] && from=count_all
         last=$(awk -v call=$FAULT_CALL '$1 == call && $2 > most { most = $2 } END { print most + 0 }' "$dir/$from")
         for FAULT_KIND in $(kinds $FAULT_CALL); do
-            FAULT_AT=1
+            # The calls that are tried: another first one for each kind, and of very many calls $most.
+            step=$stride
+            [ $((last / most)) -lt $step ] || step=$((last / most))
+            number=$((number + 1))
+            FAULT_AT=$((1 + number * 7 % step))
             while [ $FAULT_AT -le "$last" ]; do
-                at "$FAULT_CALL $FAULT_AT $FAULT_KIND"
-                number=$((number + 1))
-                [ $((number % stride)) -ne 0 ] || disturb
-                FAULT_AT=$((FAULT_AT + 1))
+                at "$FAULT_CALL $FAULT_AT $FAULT_KIND in $task"
+                disturb
+                FAULT_AT=$((FAULT_AT + step))
             done
         done
     done

@@ -9,6 +9,7 @@
 #include "../checkpoint/checkpoint_list.h"
 #include "../files/path.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,10 +45,18 @@ static char *parent_of(const char *path) {
     return parent;
 }
 
+/* What a path leads to; false where there is nothing. Fatal when that cannot be found out. */
+static bool look_at(const char *path, struct stat *status) {
+    if (stat(path, status) == 0) return true;
+    if (errno != ENOENT && errno != ENOTDIR)
+        fatal(EXIT_RUNTIME, "%s: cannot be looked at: %s; nothing was changed", path, strerror(errno));
+    return false;
+}
+
 /* Whether two paths lead to one directory. */
 static bool is_same_directory(const char *a, const char *b) {
     struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return look_at(a, &x) && look_at(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 /* Ends the program: --resume names neither a checkpoint nor a run. */
