@@ -391,6 +391,23 @@ TEST(round_trip, "the settings written as options are the same settings, to the 
     free(b.data.items);
 }
 
+TEST(lists_written, "a list is written with its items divided by a comma and a blank") {
+    Settings s = PARSE("--data", "a", "--data", "b c", "--data", "d");
+    Seen seen = seen_of(&s, "data");
+    CHECK(strcmp(seen.value, "a, b c, d") == 0, "%s", seen.value);
+    free(s.data.items);
+}
+
+TEST(zero_timeouts, "0 is a timeout although the least other one is 1; what lies between is refused") {
+    static const char *const names[] = {"--rank-timeout", "--hang-timeout"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        Settings s = PARSE(names[i], "0");
+        CHECK(strcmp(seen_of(&s, names[i] + 2).value, "0") == 0, "%s", names[i]);
+        REFUSED("0 or from 1 to 1000000", names[i], "0.5");
+        REFUSED("0 or from 1 to 1000000", names[i], "-1");
+    }
+}
+
 TEST(defaults_in_range, "both defaults of every option are values that the option itself takes") {
     for (int i = 0; i < option_count; i++) {
         const Option *option = &option_table[i];
