@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define NO_RANK UINT32_MAX
+// A short word's key holds a rank and a position, so that one comparison orders pairs by both. A pair of rank 300 at
+// position 5 has the key 300 * 64 + 5 = 19205.
 enum { POSITION_BITS = 6 }; // of BPE_SHORT positions
 
 typedef struct {
@@ -32,6 +34,7 @@ static uint64_t pair_of(int32_t left, int32_t right) { return (uint64_t)(uint32_
 
 /* Fibonacci hashing: the high bits of a product with 2^64 / golden ratio. */
 static uint64_t slot_of(const Bpe *bpe, uint64_t pair) {
+    // The table needs few bits, so the left id is also mixed into the low half. The product's top 24 bits are used.
     uint64_t hash = (pair ^ pair >> 32 << 17) * 0x9E3779B97F4A7C15u;
     return hash >> 40 & bpe->mask;
 }
@@ -39,6 +42,7 @@ static uint64_t slot_of(const Bpe *bpe, uint64_t pair) {
 /* The slot of a pair, or the free one where it would be. */
 static const Slot *find(const Bpe *bpe, int32_t left, int32_t right) {
     uint64_t pair = pair_of(left, right), at = slot_of(bpe, pair);
+    // At least half of the slots are free, so the search always ends.
     while (bpe->slots[at].rank != NO_RANK && bpe->slots[at].pair != pair) at = (at + 1) & bpe->mask;
     return &bpe->slots[at];
 }
@@ -50,12 +54,14 @@ Bpe *bpe_new(const int32_t byte_ids[256], const Merge *merges, int count) {
     while (size < 2 * (uint64_t)count) size *= 2;
     bpe->mask = size - 1;
     bpe->slots = memory_new(size, sizeof *bpe->slots, "the merges of a tokenizer");
+    // The rank of a merge is its place in the list. The smallest rank is merged first.
     for (uint64_t i = 0; i < size; i++) bpe->slots[i].rank = NO_RANK;
     for (int i = 0; i < count; i++) {
         Slot *slot = (Slot *)find(bpe, merges[i].left, merges[i].right);
         if (slot->rank != NO_RANK) continue; // of a merge given twice the first counts
         *slot = (Slot){pair_of(merges[i].left, merges[i].right), (uint32_t)i, merges[i].id};
     }
+    // Every word begins as single bytes. Their pairs have a table of 256 KiB, which is read without a search.
     bpe->byte_ranks = memory_new(256 * 256, sizeof *bpe->byte_ranks, "the merges of a tokenizer");
     for (int a = 0; a < 256; a++)
         for (int b = 0; b < 256; b++) bpe->byte_ranks[a * 256 + b] = find(bpe, byte_ids[a], byte_ids[b])->rank;
@@ -94,6 +100,7 @@ static void set_key(const Bpe *bpe, ShortWord *w, size_t at, size_t next, size_t
 
 void bpe_encode_short(const Bpe *bpe, const unsigned char *word, size_t bytes, TokenList *out) {
     ShortWord w;
+    // All bits 1 is NO_RANK. All 64 keys are set, also those behind the word's end, because least_key reads them all.
     memset(w.keys, 0xff, sizeof w.keys);
     for (size_t i = 0; i < bytes; i++) {
         w.ids[i] = bpe->byte_ids[word[i]];
@@ -107,15 +114,18 @@ void bpe_encode_short(const Bpe *bpe, const unsigned char *word, size_t bytes, T
     }
     // always the merge of the lowest rank; of equal ones the first in the word
     for (uint32_t key; (key = least_key(&w)) != NO_RANK;) {
+        // The token at `at` takes over the bytes of the one at `gone`; `next` is the token after them.
         size_t at = key % BPE_SHORT, gone = w.next[at], next = w.next[gone];
         w.ids[at] = find(bpe, w.ids[at], w.ids[gone])->id;
         w.keys[gone] = NO_RANK;
         w.next[at] = (unsigned char)next;
         w.last[next] = (unsigned char)at;
+        // Only two pairs have changed: the new token with the next one, and the one before it with the new token.
         set_key(bpe, &w, at, next, bytes);
         if (at > 0) set_key(bpe, &w, w.last[at], at, bytes);
     }
     token_list_reserve(out, bytes);
+    // The first token stays at position 0: a merge keeps its left place.
     for (size_t i = 0; i < bytes; i = w.next[i]) out->ids[out->count++] = w.ids[i];
 }
 
@@ -134,6 +144,7 @@ typedef struct {
 } Word;
 
 /* Adds a pair to the heap: it moves up until its parent is smaller. */
+// The heap is binary: the children of entry i are 2i + 1 and 2i + 2, its parent is (i - 1) / 2.
 static void heap_put(Word *w, uint64_t pair) {
     size_t at = w->pairs++;
     for (; at > 0 && w->heap[(at - 1) / 2] > pair; at = (at - 1) / 2) w->heap[at] = w->heap[(at - 1) / 2];
@@ -154,6 +165,7 @@ static uint64_t heap_take(Word *w) {
 }
 
 /* Looks the pair of a token and the next one up. */
+// A pair that is not in the list of merges is never put into the heap.
 static void pair_up(Word *w, size_t at) {
     size_t next = w->next[at];
     w->ranks[at] = next < w->count ? find(w->bpe, w->ids[at], w->ids[next])->rank : NO_RANK;
@@ -162,6 +174,7 @@ static void pair_up(Word *w, size_t at) {
 
 /* Joins a token with the one after it, and ranks the two pairs that this makes. */
 static void merge(Word *w, size_t at) {
+    // Entries of the old pairs stay in the heap: to remove them there would take a search.
     size_t gone = w->next[at], next = w->next[gone];
     w->ids[at] = find(w->bpe, w->ids[at], w->ids[gone])->id;
     w->ranks[gone] = NO_RANK;
@@ -180,14 +193,18 @@ void bpe_encode_whole(const Bpe *bpe, const unsigned char *word, size_t bytes, T
     w.last = memory_new(bytes, sizeof *w.last, what);
     w.heap = memory_new(size_mul(bytes, 3, what), sizeof *w.heap, what); // a merge puts in two pairs at most
     for (size_t i = 0; i < bytes; i++) {
+        // The list has a node for each byte, as in a short word.
         w.ids[i] = bpe->byte_ids[word[i]];
         w.next[i] = i + 1;
         w.last[i] = i - 1; // of the first SIZE_MAX
     }
     for (size_t i = 0; i < bytes; i++) pair_up(&w, i);
+    // A word of equal letters has many pairs of one rank. The position in the low half takes the leftmost of them
+    // first.
     while (w.pairs > 0) {
         uint64_t least = heap_take(&w);
         size_t at = (uint32_t)least;
+        // Only an entry whose rank is still that of the pair at this place is merged.
         if (w.ranks[at] == least >> 32) merge(&w, at);
     }
     token_list_reserve(out, bytes);

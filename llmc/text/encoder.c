@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+// An entry has 31 + 1 + 4 * 7 + 4 = 64 bytes; 2^15 entries take 2 MiB. WINDOW is below ENTRY_WORD, so the text of the
+// first windows is looked up in the cache, too.
 enum { ENTRY_WORD = 31, ENTRY_IDS = 7, ENTRIES = 1 << 15, WINDOW = 28 };
 
 typedef struct {
@@ -44,6 +46,7 @@ void token_list_reserve(TokenList *list, size_t more) {
 
 /* The place of a word in the cache, from its length and all its bytes. */
 static size_t hash_of(const Entry *key) {
+    // The first 32 bytes of an entry are the word and its length.
     uint64_t part[4];
     memcpy(part, key, sizeof part);
     uint64_t hash = part[0] * 0x9E3779B97F4A7C15u ^ part[1] * 0xC2B2AE3D27D4EB4Fu;
@@ -53,11 +56,14 @@ static size_t hash_of(const Entry *key) {
 
 /* A word that fits a cache entry: from the cache, or merged and then put there. */
 static void encode_short(Encoder *e, const unsigned char *word, size_t bytes, TokenList *out) {
+    // The zeros behind the word are part of the comparison below.
     Entry key = {.bytes = (unsigned char)bytes};
     memcpy(key.word, word, bytes);
     Entry *entry = &e->cache[hash_of(&key)];
     token_list_reserve(out, BPE_SHORT);
+    // One comparison checks text and length. An entry that was never used has length 0, which no word has.
     if (memcmp(entry, &key, ENTRY_WORD + 1) == 0) {
+        // All 7 ids are copied, a fixed size that needs no loop; only `count` of them are kept.
         memcpy(out->ids + out->count, entry->ids, sizeof entry->ids);
         out->count += (size_t)entry->count;
         return;
@@ -65,8 +71,10 @@ static void encode_short(Encoder *e, const unsigned char *word, size_t bytes, To
     size_t first = out->count;
     bpe_encode_short(e->tokenizer->bpe, word, bytes, out);
     key.count = (int32_t)(out->count - first);
+    // A word of more tokens has no room in an entry, and is merged each time. Such words are rare.
     if (key.count > ENTRY_IDS) return;
     memcpy(key.ids, out->ids + first, (size_t)key.count * sizeof *key.ids);
+    // Another word in this place is replaced: the words that are frequent come back soon.
     *entry = key;
 }
 
@@ -83,6 +91,7 @@ static void encode_piece(Encoder *e, const unsigned char *word, size_t bytes, To
 /* Whether tokens a and b, whose boundary is at `seam`, are the encoding of their bytes. */
 static bool fit(Encoder *e, const unsigned char *seam, int32_t a, int32_t b) {
     size_t before = token_length(e->tokenizer, a), behind = token_length(e->tokenizer, b);
+    // The bytes of both tokens lie next to each other in the text, so they are encoded from there.
     e->pair.count = 0;
     encode_piece(e, seam - before, before + behind, &e->pair);
     return e->pair.count == 2 && e->pair.ids[0] == a && e->pair.ids[1] == b;
@@ -92,13 +101,17 @@ static bool fit(Encoder *e, const unsigned char *seam, int32_t a, int32_t b) {
  * window fits. */
 static size_t encode_window(Encoder *e, const unsigned char *word, size_t bytes, size_t done, size_t window,
                             size_t first, TokenList *out) {
+    // `kept` ids remain in front, and word[0, at) is what they encode. `out` changes only when the window fits.
     size_t at = done, kept = out->count;
     for (size_t taken_back = 2;; taken_back *= 2) {
+        // First two tokens are taken back, then 4 more, then 8 more: a longer overlap until both parts fit.
         for (size_t i = 0; i < taken_back && kept > first; i++) at -= token_length(e->tokenizer, out->ids[--kept]);
+        // Each window moves on by at least half of its length, so the work for a byte has a bound.
         if (done - at > window / 2) return 0;
         size_t end = bytes - at < window ? bytes : at + window;
         e->fresh.count = 0;
         encode_piece(e, word + at, end - at, &e->fresh);
+        // At the beginning of the word there is no token before the window, and it always fits.
         if (kept > first && !fit(e, word + at, out->ids[kept - 1], e->fresh.ids[0])) continue;
         out->count = kept;
         token_list_reserve(out, e->fresh.count);
@@ -125,6 +138,7 @@ static void encode_long(Encoder *e, const unsigned char *word, size_t bytes, Tok
 
 /* Splits a text into words and encodes each. */
 static void encode_text(Encoder *e, const unsigned char *text, size_t bytes, TokenList *out) {
+    // The caller has taken out what is special, so all of this is plain text.
     for (size_t at = 0, length; at < bytes; at += length) {
         length = split_word(text + at, bytes - at);
         if (length <= ENTRY_WORD)
@@ -146,6 +160,7 @@ Encoder *encoder_new(const Tokenizer *tokenizer, bool special) {
               tokenizer->name);
     Encoder *e = memory_new(1, sizeof *e, "an encoder");
     e->tokenizer = tokenizer;
+    // A tokenizer without an end of text treats the marker as text.
     e->special = special && tokenizer->end_of_text >= 0;
     if (tokenizer->bpe) e->cache = memory_new(ENTRIES, sizeof *e->cache, "an encoder's cache");
     return e;
@@ -161,6 +176,7 @@ void encoder_free(Encoder *e) {
 
 /* The end of text as it is written out, or NULL. */
 static const unsigned char *find_special(const unsigned char *text, size_t bytes) {
+    // '<' is rare in texts, and memchr finds the next one fast.
     for (const unsigned char *at = text; (at = memchr(at, '<', bytes - (size_t)(at - text))); at++) {
         if (bytes - (size_t)(at - text) < END_OF_TEXT_BYTES) return NULL;
         if (memcmp(at, END_OF_TEXT, END_OF_TEXT_BYTES) == 0) return at;
@@ -174,6 +190,7 @@ void encoder_add(Encoder *e, const void *text, size_t bytes, TokenList *out) {
         add_bytes(at, bytes, out);
         return;
     }
+    // The text between two markers is encoded apart, as if it were a whole text: no word reaches across a marker.
     for (const unsigned char *special; e->special && (special = find_special(at, (size_t)(end - at)));) {
         encode_text(e, at, (size_t)(special - at), out);
         token_list_reserve(out, 1);
@@ -191,6 +208,7 @@ void tokenizer_encode(const Tokenizer *tokenizer, const void *text, size_t bytes
 
 /* Whether text[at] may be within an end of text that begins before it. */
 static bool in_special(const unsigned char *text, size_t bytes, size_t at) {
+    // The text may end within the marker. Then only the part that is there is compared, as the rest may follow.
     for (size_t back = 1; back < END_OF_TEXT_BYTES && back <= at; back++) {
         size_t there = bytes - (at - back);
         size_t compared = there < END_OF_TEXT_BYTES ? there : END_OF_TEXT_BYTES;
@@ -200,8 +218,10 @@ static bool in_special(const unsigned char *text, size_t bytes, size_t at) {
 }
 
 size_t tokenizer_cut(const Tokenizer *tokenizer, const void *text, size_t bytes, bool special) {
+    // Each byte is a token, so every place is good.
     if (!tokenizer->bpe) return bytes;
     size_t at = split_cut(text, bytes);
+    // A cut inside a marker would leave two parts, neither of which is the end of text.
     while (special && at > 0 && in_special(text, bytes, at)) at = split_cut(text, at);
     return at;
 }

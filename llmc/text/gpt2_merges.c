@@ -2,6 +2,7 @@
  * dev/make_gpt2_merges.py; LICENSE.gpt2 beside it is its licence. */
 #include "tokenizer_parts.h"
 
+// The object format decides the name of the section, and whether C names begin with an underscore (macOS: they do).
 #if defined(__APPLE__)
 #define SECTION ".const_data"
 #define SYMBOL(name) "_" name
@@ -10,6 +11,8 @@
 #define SYMBOL(name) name
 #endif
 
+// .incbin copies the 200,000 bytes of the file. Its path is relative to where the compiler runs: the project's root.
+// The last directive returns to the section of code, for what the compiler writes after it.
 __asm__(SECTION "\n"
                 ".globl " SYMBOL("gpt2_merges") "\n" SYMBOL("gpt2_merges") ":\n"
                                                                            ".incbin \"llmc/text/gpt2_merges.bin\"\n"

@@ -15,6 +15,7 @@
 
 /* The ids of bytes in GPT-2's vocabulary: first the printable ones, then the others. */
 static void gpt2_byte_ids(int32_t ids[256]) {
+    // '!' is the first printable byte and has id 0, 'A' has 32. The other bytes follow from 188 on: the blank has 220.
     int32_t printable = 0, other = 188;
     for (int b = 0; b < 256; b++) ids[b] = alphabet_character(b) == b ? printable++ : other++;
 }
@@ -49,9 +50,11 @@ static void make_gpt2(Tokenizer *t) {
     uint32_t used = 256;
     for (int i = 0; i < GPT2_MERGES; i++) {
         const unsigned char *pair = gpt2_merges + 4 * i;
+        // The first merge makes id 256, so a merge's parts always have smaller ids than its result.
         int32_t left = pair[0] | pair[1] << 8, right = pair[2] | pair[3] << 8;
         t->merges[i] = (Merge){left, right, 256 + i};
         size_t a = token_length(t, left), b = token_length(t, right);
+        // The end of text comes after the last token, and so there is always room for it.
         t->text = memory_grow(t->text, used + a + b + END_OF_TEXT_BYTES, 1, "a tokenizer");
         memcpy(t->text + used, t->text + t->starts[left], a);
         memcpy(t->text + used + a, t->text + t->starts[right], b);
@@ -73,6 +76,7 @@ Tokenizer *tokenizer_open(const char *name) {
         make_gpt2(t);
     else
         tokenizer_read(t, name);
+    // The tokenizer of bytes, and one that only decodes, split no words.
     if (t->merges) {
         split_open();
         t->bpe = bpe_new(t->byte_ids, t->merges, t->merge_count);
@@ -102,6 +106,8 @@ int32_t tokenizer_start(const Tokenizer *t) {
 }
 
 uint64_t tokenizer_identity(const Tokenizer *t) {
+    // The ids of a text depend on the bytes' ids, the merges and the end of text. The texts of all other tokens follow
+    // from these. Where there are no merges, the texts themselves are hashed.
     Checksum sum;
     checksum_begin(&sum);
     checksum_add(&sum, t->byte_ids, sizeof t->byte_ids);
@@ -113,12 +119,14 @@ uint64_t tokenizer_identity(const Tokenizer *t) {
 }
 
 const unsigned char *tokenizer_bytes(const Tokenizer *t, int32_t id, size_t *bytes) {
+    // An id may come from a model whose vocabulary is padded: it stands for no text.
     bool known = id >= 0 && id < t->vocab;
     *bytes = known ? token_length(t, id) : 0;
     return t->text + (known ? t->starts[id] : 0);
 }
 
 char *tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t count) {
+    // A character may be divided between two tokens. So first all bytes are joined, then made printable.
     size_t bytes = 0, length;
     for (size_t i = 0; i < count; i++) bytes += (tokenizer_bytes(t, ids[i], &length), length);
     unsigned char *all = memory_new(bytes + 1, 1, "text");

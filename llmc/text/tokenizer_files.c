@@ -11,6 +11,7 @@
 const char *tokenizer_file(const Tokenizer *t, int i) {
     static const char *const bpe[] = {"vocab.json", "merges.txt", "tokenizer_config.json"};
     static const char *const bytes[] = {"tokenizer.json", "tokenizer_config.json"};
+    // Without merges the files would be incomplete, and none is written.
     if (!tokenizer_can_encode(t)) return NULL;
     int count = t->is_bytes ? 2 : 3;
     return i >= count ? NULL : t->is_bytes ? bytes[i] : bpe[i];
@@ -19,6 +20,7 @@ const char *tokenizer_file(const Tokenizer *t, int i) {
 /* A token as its files spell it; the end of text as it is. free() releases it. */
 static char *spelling(const Tokenizer *t, int32_t id) {
     size_t bytes = token_length(t, id);
+    // A byte's character in the alphabet has at most 2 bytes of UTF-8.
     char *text = memory_new(2 * bytes + 1, 1, "a token");
     if (id == t->end_of_text)
         memcpy(text, t->text + t->starts[id], bytes);
@@ -31,6 +33,7 @@ static char *spelling(const Tokenizer *t, int32_t id) {
 static void put_vocabulary(JsonWriter *json, const Tokenizer *t, const char *name) {
     json_open(json, name, '{');
     for (int32_t id = 0; id < t->vocab; id++) {
+        // An id without a text is one that the tokenizer's own file has left out.
         if (token_length(t, id) == 0) continue;
         char *text = spelling(t, id);
         json_put_integer(json, text, id);
@@ -49,6 +52,7 @@ static void write_vocab(const Tokenizer *t, OutputFile *file) {
 
 /* merges.txt: a version line, then a merge a line in rank order. */
 static void write_merges(const Tokenizer *t, OutputFile *file) {
+    // GPT-2's own file begins with this line, and readers skip it.
     output_print(file, "#version: 0.2\n");
     for (int i = 0; i < t->merge_count; i++) {
         char *left = spelling(t, t->merges[i].left), *right = spelling(t, t->merges[i].right);
@@ -63,6 +67,7 @@ static void put_byte_level(JsonWriter *json, const char *name) {
     json_put_string(json, "type", "ByteLevel");
     json_put_json(json, "add_prefix_space", "false");
     json_put_json(json, "trim_offsets", "true");
+    // The regular expression is GPT-2's splitting. Without merges it does not matter where words end.
     json_put_json(json, "use_regex", "false");
     json_close(json, '}');
 }
@@ -93,6 +98,8 @@ static void write_json(const Tokenizer *t, OutputFile *file) {
 static void write_config(const Tokenizer *t, OutputFile *file, int seq_len) {
     JsonWriter json = {.lines = true};
     json_open(&json, NULL, '{');
+    // The general class takes everything from tokenizer.json; GPT2Tokenizer is the one that reads vocab.json and
+    // merges.txt.
     json_put_string(&json, "tokenizer_class", t->is_bytes ? "PreTrainedTokenizerFast" : "GPT2Tokenizer");
     json_put_integer(&json, "model_max_length", seq_len);
     json_put_json(&json, "clean_up_tokenization_spaces", "false");

@@ -34,12 +34,17 @@ static const Json *expect_byte_level(const char *file, const Json *root, const c
 
 /* The model's own settings that change ids. */
 static void check_model(const char *file, const Json *model) {
+    // With dropout some merges are left out at random. An unknown token replaces what has no token of its own. A prefix
+    // or an ending is a part of a token's spelling that its text does not have. With any of them ids differ from ours.
     static const char *const absent[] = {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"};
+    // With byte_fallback bytes without a token are written as <0x0A>. With ignore_merges a word that is a token is
+    // taken as it is, even if its merges do not lead to it.
     static const char *const off[] = {"byte_fallback", "ignore_merges"};
     char text[JSON_SHOWN], part[64];
     const Json *type = json_member(model, "type");
     if (!model || model->kind != JSON_OBJECT) refuse(file, "model", json_kind(model), "an object");
     if (type && !json_is(type, "BPE")) refuse(file, "model.type", shown(type, text), "BPE");
+    // "" means the same as null here: nothing is added.
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         const Json *value = json_member(model, absent[i]);
         snprintf(part, sizeof part, "model.%s", absent[i]);
@@ -54,6 +59,7 @@ static void check_model(const char *file, const Json *model) {
 
 /* Tokens beside the vocabulary: only the end of text. */
 static void add_added_tokens(Vocabulary *v, const Json *list) {
+    // Other added tokens, such as those of a chat, would be cut out of the text before it is split.
     for (const Json *token = list ? list->first : NULL; token; token = token->next) {
         const Json *content = json_member(token, "content");
         char text[JSON_SHOWN];
@@ -67,6 +73,7 @@ static void add_added_tokens(Vocabulary *v, const Json *list) {
 
 /* Merges are "a b", or since version 0.20 of the library ["a", "b"]. */
 static void add_merges(Vocabulary *v, const Json *list) {
+    // Messages count merges from 0, as the list in the file does.
     char where[48], *pair = NULL;
     int number = 0;
     for (const Json *merge = list ? list->first : NULL; merge; merge = merge->next) {
@@ -86,6 +93,7 @@ static void add_merges(Vocabulary *v, const Json *list) {
     }
     free(pair);
 }
+// The tokenizer of bytes has 256 tokens and no end of text (tokenizer_files.c).
 
 /* Without merges words do not matter: only bytes whose ids are their values, as we write them. */
 static void check_bytes(const char *file, Tokenizer *t) {
@@ -109,10 +117,12 @@ void tokenizer_json_read(Tokenizer *t, const char *path) {
     if (!prefix || prefix->kind != JSON_FALSE)
         refuse(path, "pre_tokenizer.add_prefix_space", prefix ? json_kind(prefix) : "absent (true)", "false");
     if (!vocab || vocab->kind != JSON_OBJECT) refuse(path, "model.vocab", json_kind(vocab), "an object");
+    // Merges are looked up by their text, so all tokens are known before.
     vocabulary_add_all(&v, vocab);
     add_added_tokens(&v, json_member(root, "added_tokens"));
     add_merges(&v, json_member(model, "merges"));
     vocabulary_finish(&v);
+    // Without merges the splitting changes nothing, so it may be anything.
     const Json *regex = json_member(splitting, "use_regex");
     if (t->merge_count == 0)
         check_bytes(path, t);

@@ -23,16 +23,19 @@ enum { MOST_TOKENS = 1 << 24, LLMC_HEADER = 1024, LLMC_MAGIC = 20240328 };
 static void read_merges(Vocabulary *v, const char *path) {
     File *file = file_open(path);
     size_t size = file_size(file);
+    // A copy, since the lines are cut by zeros, and the file's memory cannot be written.
     char *text = memory_new(size + 1, 1, "merges"), *rest = text, where[48];
     memcpy(text, file_at(file, 0, size), size);
     file_close(file);
     const char *vocabulary = v->file;
+    // Faults in the merges are faults of this file, not of the vocabulary's.
     v->file = path;
     if (strlen(text) < size) fatal(EXIT_INPUT, "%s: byte %zu is 0, so this is not text", path, strlen(text));
     // a merge a line, in rank order; the first line may be a version; \r\n is taken as \n
     for (int line = 1; *rest; line++) {
         char *end = strchr(rest, '\n'), *next = end ? end + 1 : rest + strlen(rest);
         if (end) *end = '\0';
+        // A file written on Windows ends its lines with \r\n.
         if (end > rest && end[-1] == '\r') end[-1] = '\0';
         snprintf(where, sizeof where, "line %d", line);
         if (*rest && !(line == 1 && strncmp(rest, "#version", 8) == 0)) vocabulary_merge(v, rest, where);
@@ -47,6 +50,7 @@ static void read_pair(Tokenizer *t, const char *vocab, const char *merges) {
     Vocabulary v = {.file = vocab, .tokenizer = t};
     const Json *json = vocabulary_json(vocab);
     vocabulary_add_all(&v, json);
+    // The tokens first: each merge names three of them.
     read_merges(&v, merges);
     vocabulary_finish(&v);
     json_free(json);
@@ -74,6 +78,7 @@ static void read_llmc(Tokenizer *t, const char *path) {
         fatal(EXIT_INPUT, "%s: vocabulary (header entry 2) is %" PRIu32 ", but 1 to %d are expected", path, vocab,
               MOST_TOKENS - 1);
     t->vocab = (int)vocab;
+    // Version 1 does not name the end of text. It is the last token.
     t->end_of_text = version == 2 ? (int32_t)load_u32(bytes + 12) : t->vocab - 1;
     if (t->end_of_text < 0 || t->end_of_text >= t->vocab)
         fatal(EXIT_INPUT, "%s: end of text (header entry 3) is %" PRId32 ", but the vocabulary has ids 0 to %d",
@@ -82,6 +87,7 @@ static void read_llmc(Tokenizer *t, const char *path) {
     t->text = memory_new(size, 1, "a tokenizer");
     t->starts = memory_new((size_t)vocab + 1, sizeof *t->starts, "a tokenizer");
     for (uint32_t id = 0; id < vocab; id++) {
+        // If even the length's byte is missing, the next comparison fails, too.
         size_t length = at < size ? bytes[at++] : SIZE_MAX;
         if (length > size - at)
             fatal(EXIT_INPUT, "%s: ends within token %" PRIu32 " of %" PRIu32 ": the file is cut; fetch it again",
@@ -121,6 +127,8 @@ static bool exists(const char *path, bool directory) {
 
 /* Calls read_pair, or with NULL only looks whether there is something to read. */
 static bool read_directory(Tokenizer *t, const char *directory) {
+    // GPT-2's two names for the same files: Hugging Face's, and those of OpenAI's release. tokenizer.json is read only
+    // where neither pair is whole.
     bool found = false;
     for (int i = 0; i < PAIRS && !found; i++) {
         char *vocab = path_join(directory, pairs[i].vocab), *merges = path_join(directory, pairs[i].merges);
@@ -140,6 +148,7 @@ bool tokenizer_is_in(const char *directory) { return read_directory(NULL, direct
 
 /* One file of a pair: the other one lies beside it. */
 static bool read_half(Tokenizer *t, const char *path) {
+    // "dir/vocab.json": the name decides which pair it is, and the directory where its other file must be.
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char *directory = memory_string(path);
     directory[name - path] = '\0';
@@ -168,6 +177,7 @@ void tokenizer_read(Tokenizer *t, const char *path) {
     if (!exists(path, false))
         fatal(EXIT_INPUT, "%s: no such tokenizer; there are bytes, gpt2, and files or directories that exist",
               path);
+    // The magic number is certain. Then a name that belongs to a pair; any other file must be a tokenizer.json.
     if (is_llmc(path))
         read_llmc(t, path);
     else if (!read_half(t, path))

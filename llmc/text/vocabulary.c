@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Far above any vocabulary in use. It bounds the memory that an id in a file can ask for.
 enum { MOST_TOKENS = 1 << 24 };
 
 // ---------------------------------------------------------------------------------------------
@@ -18,6 +19,7 @@ enum { MOST_TOKENS = 1 << 24 };
 
 /* The slot of a token in the hash table, or the free slot where it belongs (open addressing). */
 static size_t place_of(const Vocabulary *v, const char *text) {
+    // The table's size is a power of two, and at least half of it is free, so the search ends.
     size_t at = checksum_of(text, strlen(text)) & (v->table_size - 1);
     while (v->table[at] >= 0 && strcmp(v->tokens[v->table[at]], text) != 0) at = (at + 1) & (v->table_size - 1);
     return at;
@@ -29,6 +31,7 @@ static void make_table(Vocabulary *v, size_t size) {
     v->table = memory_new(size, sizeof *v->table, "a vocabulary");
     v->table_size = size;
     for (size_t i = 0; i < size; i++) v->table[i] = -1;
+    // The places depend on the size of the table, so every token is put in again.
     for (int32_t id = 0; id < v->vocab; id++)
         if (v->tokens[id]) v->table[place_of(v, v->tokens[id])] = id;
 }
@@ -52,6 +55,7 @@ void vocabulary_add(Vocabulary *v, const char *text, int64_t id) {
         fatal(EXIT_INPUT, "%s: token \"%s\" has id %" PRId64 ", but 0 to %" PRId64 " are expected", v->file,
               json_shown(text, shown), id, v->most - 1);
     int32_t known = vocabulary_find(v, text);
+    // The end of text is often listed twice: in the vocabulary, and as an added token.
     if (known == id) return;
     make_room(v, (int32_t)id);
     if (known >= 0 || v->tokens[id])
@@ -59,6 +63,7 @@ void vocabulary_add(Vocabulary *v, const char *text, int64_t id) {
               known >= 0 ? "the same token has another id too" : "another token has it too");
     v->tokens[id] = text;
     if (id >= v->vocab) v->vocab = (int)id + 1;
+    // Never more than half full. make_table puts in the new token as well, since it is in v->tokens already.
     if (2 * ++v->used > v->table_size)
         make_table(v, v->table_size ? 2 * v->table_size : 1024);
     else
@@ -88,6 +93,7 @@ void vocabulary_merge(Vocabulary *v, const char *pair, const char *where) {
     size_t left = (size_t)(blank - pair);
     char *text = memory_string(pair);
     text[left] = '\0';
+    // "ab cd": the zero at the blank ends "ab"; then "cd" is moved to this place, which makes "abcd".
     Merge merge = {vocabulary_find(v, text), vocabulary_find(v, blank + 1), 0};
     memmove(text + left, blank + 1, strlen(blank + 1) + 1);
     merge.id = vocabulary_find(v, text);
@@ -97,6 +103,7 @@ void vocabulary_merge(Vocabulary *v, const char *pair, const char *where) {
               v->file, where, json_shown(pair, shown),
               merge.id < 0 && merge.left >= 0 && merge.right >= 0 ? "its result" : "one of its two parts");
     Tokenizer *t = v->tokenizer;
+    // Merges that are equal are kept: bpe_new takes the first.
     if (t->merge_count == v->merge_capacity) {
         v->merge_capacity = 2 * v->merge_capacity + 1024;
         t->merges = memory_grow(t->merges, (size_t)v->merge_capacity, sizeof *t->merges, "a vocabulary");
@@ -114,6 +121,7 @@ static void add_bytes(Tokenizer *t, int32_t id, const char *text, bool written_o
 
 void vocabulary_finish(Vocabulary *v) {
     Tokenizer *t = v->tokenizer;
+    // With a token for every byte any text can be encoded, and no unknown token is needed.
     for (int b = 0; b < 256; b++) {
         unsigned char byte = (unsigned char)b;
         char text[3];
@@ -125,6 +133,7 @@ void vocabulary_finish(Vocabulary *v) {
     }
     // All tokens in one text, token after token; starts[id] is where each begins.
     size_t room = 1;
+    // No token has more bytes than its spelling. starts are 32 bits wide, which bounds the sum.
     for (int32_t id = 0; id < v->vocab; id++) room += v->tokens[id] ? strlen(v->tokens[id]) : 0;
     if (room > UINT32_MAX) fatal(EXIT_INPUT, "%s: its tokens are longer than 4 GiB", v->file);
     t->vocab = v->vocab;
