@@ -24,6 +24,8 @@ typedef struct {
 /* Appends ids in `width` bytes each, little-endian; capacity grows by half. */
 static void append(Tokens *tokens, const int32_t *ids, size_t count) {
     if (tokens->count + count > tokens->capacity) {
+        // Growth by a factor: the copies of a list of n tokens add up to O(n). With growth by a constant it would be
+        // O(n^2).
         tokens->capacity = tokens->count + count + tokens->capacity / 2;
         tokens->bytes =
             memory_grow(tokens->bytes, tokens->capacity, (size_t)tokens->width, "tokens of text");
@@ -36,6 +38,7 @@ static void append(Tokens *tokens, const int32_t *ids, size_t count) {
 
 /* The bytes of the piece that `text` begins with: up to a cut that changes no token, or all. */
 static size_t piece_of(const Tokenizer *tokenizer, const unsigned char *text, size_t bytes) {
+    // Where no cut is found in the first MiB, twice as much is searched. Without any cut the rest is one piece.
     for (size_t most = PIECE; most < bytes; most *= 2) {
         size_t cut = tokenizer_cut(tokenizer, text, most, false);
         if (cut > 0) return cut;
@@ -49,6 +52,7 @@ static void encode_pieces(const Tokenizer *tokenizer, const unsigned char *text,
     PARALLEL_EACH
     for (int i = 0; i < count; i++) {
         size_t begin = i > 0 ? ends[i - 1] : 0;
+        // A list keeps its memory from one round to the next; only its count begins again at 0.
         lists[i].count = 0;
         tokenizer_encode(tokenizer, text + begin, ends[i] - begin, false, &lists[i]);
     }
@@ -57,15 +61,20 @@ static void encode_pieces(const Tokenizer *tokenizer, const unsigned char *text,
 /* Appends a document: the end of text before it, then its tokens. */
 static void append_document(Tokens *tokens, const Tokenizer *tokenizer, const unsigned char *text,
                             size_t bytes) {
+    // At most 32 pieces are held as lists at a time, however long the document is.
     TokenList lists[TOGETHER] = {{0}};
+    // Documents follow each other in one stream. The end of text tells the model that a new one begins.
     int32_t end = tokenizer_end_of_text(tokenizer);
     if (end >= 0) append(tokens, &end, 1);
     while (bytes > 0) {
         size_t ends[TOGETHER], at = 0;
         int count = 0;
+        // The cuts are found one after the other, since a piece begins where the one before it ends; then all threads
+        // encode.
         while (count < TOGETHER && at < bytes)
             ends[count++] = at += piece_of(tokenizer, text + at, bytes - at);
         encode_pieces(tokenizer, text, ends, count, lists);
+        // in the order of the text, whichever thread was ready first
         for (int i = 0; i < count; i++) append(tokens, lists[i].ids, lists[i].count);
         text += at, bytes -= at;
         activity_tick();
@@ -81,6 +90,7 @@ static Tokens tokens_of(const Tokenizer *tokenizer) {
               "vocab.json "
               "and merges.txt",
               tokenizer_name(tokenizer));
+    // Two bytes hold the ids 0 to 65,535, as GPT-2's 50,257 are. A larger vocabulary takes four.
     return (Tokens){.width = tokenizer_vocab(tokenizer) <= 65536 ? 2 : 4};
 }
 

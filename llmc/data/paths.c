@@ -35,6 +35,7 @@ static const struct {
 
 /* Whether the name has `word` with no letter directly before or after it. */
 static bool has_word(const char *name, size_t length, const char *word) {
+    // Digits, '_' and '.' end a word, letters do not: "my_val2.bin" has the word val, "evaluate.bin" does not.
     size_t n = strlen(word);
     for (size_t i = 0; i + n <= length; i++)
         if (strncasecmp(name + i, word, n) == 0 && (i == 0 || !isalpha((unsigned char)name[i - 1])) &&
@@ -45,6 +46,7 @@ static bool has_word(const char *name, size_t length, const char *word) {
 
 /* The part that a file's or folder's name implies. */
 static Says component_says(const char *name, size_t length) {
+    // Where a name has several of the words, the first one in the table decides.
     for (size_t i = 0; i < sizeof part_words / sizeof *part_words; i++)
         if (has_word(name, length, part_words[i].word)) return part_words[i].says;
     return SAYS_NOTHING;
@@ -53,6 +55,7 @@ static Says component_says(const char *name, size_t length) {
 /* The part that a path implies: by the file's own name, else by the nearest folder that implies one. */
 static Says path_says(const char *path) {
     size_t end = strlen(path);
+    // From the last component to the first, so the file's own name goes before its folders: "val/train.bin" trains.
     for (;;) {
         size_t begin = end;
         while (begin > 0 && path[begin - 1] != '/') begin--;
@@ -126,10 +129,12 @@ static void add_directory(PathList *list, const char *path, const Endings *wante
     DIR *directory = opendir(path);
     if (!directory)
         fatal(EXIT_INPUT, "%s: directory cannot be read: %s; check its permissions", path, strerror(errno));
+    // readdir returns NULL at the end and after an error; only errno, set to 0 before, tells which.
     for (struct dirent *entry; (errno = 0, entry = readdir(directory));) {
         const char *name = entry->d_name;
         char *file = join(path, name);
         if (!parts && has_ending(name, wanted) && is_wanted(file)) list_add(list, file);
+        // Folders are searched one level deep only: the call below has parts == false.
         if (parts && name[0] != '.' && component_says(name, strlen(name)) != SAYS_NOTHING && is_directory(file))
             add_directory(list, file, wanted, false);
         free(file);
@@ -159,6 +164,9 @@ static size_t fixed_part(const char *pattern) {
 static PathList list_glob(const char *pattern) {
     PathList list = {0};
     glob_t found;
+    // GLOB_ERR: a folder that cannot be read is an error. Without it glob would leave its files out, and the run
+    // would train on less data than the user named. GLOB_NOSORT: glob's order follows the locale; entry_of sorts by
+    // bytes.
     int code = glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, &found);
     if (code == GLOB_ABORTED && (errno == ENOENT || errno == ENOTDIR))
         fatal(EXIT_INPUT, "%s: no file matches this pattern: there is no directory %.*s; check it", pattern,
@@ -187,6 +195,8 @@ static Entry entry_of(const char *path, const Endings *wanted) {
     // what exists is taken as it is, even with a * in its name; only what does not exist is a pattern
     if (exists && S_ISDIR(status.st_mode)) {
         entry.list = list_directory(path, wanted);
+        // Only the path after these characters implies a part. A user's folder called test/ does not make all that is
+        // in it test data.
         entry.fixed = strlen(path);
     } else if (!exists && strpbrk(path, "*?[")) {
         entry.list = list_glob(path);
@@ -195,6 +205,7 @@ static Entry entry_of(const char *path, const Endings *wanted) {
         entry.is_set = false;
         list_add(&entry.list, path);
     }
+    // readdir and glob give files in the order of the file system, which is another one on another machine.
     qsort(entry.list.files, (size_t)entry.list.count, sizeof(char *), by_bytes);
     return entry;
 }
@@ -231,6 +242,8 @@ StreamNames paths_names(const char *const *paths, int count) {
 
 /* Adds to `list` the files of one entry that belong to a part. */
 static void add_part(PathList *list, const Entry *entry, StreamPart part) {
+    // Where a file is named train, files without a part are something else and left out. Where none is, they are the
+    // training data.
     bool named = any_says(entry, SAYS_TRAIN);
     for (int i = 0; i < entry->list.count; i++) {
         Says says = file_says(entry, i);
@@ -243,6 +256,7 @@ static void add_part(PathList *list, const Entry *entry, StreamPart part) {
 
 PathList paths_expand(const char *const *paths, int count, StreamPart part) {
     StreamNames names = paths_names(paths, count);
+    // No name implies this part, so the names do not divide the files: all of them are taken.
     if ((part == STREAM_VAL && names.val == 0) || (part == STREAM_TEST && names.test == 0)) part = STREAM_ALL;
     PathList list = {0};
     for (int i = 0; i < count; i++) {

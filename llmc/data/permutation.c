@@ -22,12 +22,15 @@ static const uint64_t weyl = 0x9e3779b97f4a7c15ULL;
 static uint64_t ones(int bits) { return (1ULL << bits) - 1; }
 
 uint64_t permute(uint64_t index, uint64_t n, uint64_t key) {
+    // Example: n = 1000 gives 10 bits, two halves of 5. Of the 1024 results 24 are 1000 or more; they are permuted
+    // again.
     int bits = n > 1 ? 64 - __builtin_clzll(n - 1) : 0; // the fewest with n <= 2^bits
     if (bits < FEWEST) bits = FEWEST;
     int low_bits = bits - bits / 2;
     uint64_t low_mask = ones(low_bits), high_mask = ones(bits / 2);
     uint64_t keys = hash_mix(key); // round r has the key keys + r * weyl
     do {
+        // Each line changes one half by an xor with a function of the other half. The same xor again would undo it.
         uint64_t low = index & low_mask, high = index >> low_bits, round_key = keys;
         for (int round = 0; round < ROUNDS; round += 2) {
             low ^= hash_mix(high + (round_key += weyl)) & low_mask;

@@ -59,6 +59,8 @@ void raw_tokens_check(File *file) {
     unsigned even = larger(most[0], most[2]), odd = larger(most[1], most[3]);
     const char *problem = NULL, *type = NULL;
     if (even == 0 && odd == 0) {
+        // The first 8 KiB are 0. A real file may begin with many tokens 0, so it is refused only where
+        // all of it is 0.
         if (!all_zero(file)) return;
         fatal(EXIT_INPUT,
               "%s: all of its %zu bytes are 0: a sparse or unfinished file? Fetch or write it "
@@ -66,6 +68,9 @@ void raw_tokens_check(File *file) {
               "uint16 takes it as it is)",
               file_path(file), file_size(file));
     }
+    // uint8 last, and only where a value goes beyond 255: ids of characters in uint16 stay below.
+    // int64 first: its data fit the pattern of uint32, too. Wide integers fill the file, so the size is a multiple of
+    // theirs.
     if (file_size(file) % 8 == 0 && most[0] >= HIGH_HALF && most[1] < HIGH_HALF && most[2] == 0 &&
         most[3] == 0)
         problem = "three of each four values are 0", type = "int64";

@@ -15,13 +15,17 @@ Sequences sequences_new(const Stream *stream, int seq_len, uint64_t seed, bool s
         fatal(EXIT_INPUT,
               "%s: tokens are %" PRIu64 ", but 2 or more are expected (an input and its target)",
               stream_name(stream), tokens);
+    // Example: 10 tokens have 9 targets; with T = 4 they are sequences of 4, 4 and 1 targets.
     uint64_t targets = tokens - 1;
     return (Sequences){stream, seq_len, seed, shuffle, targets / T + (targets % T != 0), targets};
 }
 
 uint64_t sequences_at(const Sequences *sequences, uint64_t served) {
+    // Example: served = 7 with 3 sequences in an epoch is epoch 2 (the third), index 1.
     uint64_t epoch = served / sequences->per_epoch, index = served % sequences->per_epoch;
     if (!sequences->shuffle) return index;
+    // The key depends on the seed and the epoch alone: each epoch has another order, and a resumed run finds the same
+    // one.
     return permute(index, sequences->per_epoch, hash_add(hash_add(0, sequences->seed), epoch));
 }
 
@@ -53,10 +57,13 @@ uint64_t sequences_read(const Sequences *sequences, uint64_t j, int32_t *inputs,
     // target i is token first + i + 1 of the stream, input i the one before
     stream_read(sequences->stream, first, 1, inputs);
     stream_read(sequences->stream, first + 1, valid, targets);
+    // Input i + 1 is target i, so a token is read from the file once. The last target of a whole sequence is no
+    // input.
     memcpy(inputs + 1, targets, (valid < T ? valid : T - 1) * sizeof *inputs);
     for (size_t i = valid + 1; i < T; i++) inputs[i] = 0;
     for (size_t i = valid; i < T; i++) targets[i] = -1;
 
+    // The hash takes input and target of a position as one number of 64 bits.
     uint64_t hash = 0;
     for (size_t i = 0; i < T; i++)
         hash = hash_add(hash, (uint64_t)(uint32_t)inputs[i] << 32 | (uint32_t)targets[i]);

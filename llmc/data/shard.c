@@ -66,6 +66,7 @@ static bool ends_in(const char *name, const char *ending) {
 }
 
 void shard_header(unsigned char header[SHARD_HEADER], TokenType type, uint32_t tokens) {
+    // 256 int32: magic, version, count, then zeros. The bytes are written one by one, little-endian on every machine.
     uint32_t entries[] = {type == TOKEN_U32 ? WIDE_MAGIC : MAGIC, type == TOKEN_U32 ? WIDE_VERSION : VERSION, tokens};
     memset(header, 0, HEADER);
     for (size_t i = 0; i < sizeof entries; i++) header[i] = (unsigned char)(entries[i / 4] >> 8 * (i % 4));
@@ -74,6 +75,7 @@ void shard_header(unsigned char header[SHARD_HEADER], TokenType type, uint32_t t
 /* An llm.c token shard: its header must agree with its size. wide: the variant with uint32 tokens. */
 static void describe_llmc(Shard *shard, bool wide) {
     const unsigned char *header = file_at(shard->file, 0, HEADER);
+    // Bytes 0-3: magic; 4-7: version; 8-11: count. Tokens begin at byte 1024.
     int32_t version = (int32_t)load_u32(header + 4), count = (int32_t)load_u32(header + 8);
     int32_t expected = wide ? WIDE_VERSION : VERSION;
     if (version != expected)
@@ -91,6 +93,7 @@ static void describe_llmc(Shard *shard, bool wide) {
 
 /* Tokens without a header: the type is known from --data-type, or is uint16. */
 static void describe_raw(Shard *shard, DataType type) {
+    // Without a header only the size can show that a file was cut within a token.
     size_t size = file_size(shard->file), width = token_bytes[raw_types[type].type];
     if (size % width)
         fatal(EXIT_INPUT, "%s: size is %zu bytes, but raw %s tokens take a multiple of %zu: is it cut?",
@@ -138,6 +141,7 @@ static void describe_text(Shard *shard) {
 
 /* The file must end where its last token does. */
 static void check_size(const Shard *shard) {
+    // A division: the product of a count and a width could overflow where a damaged header has a very large count.
     uint64_t body = file_size(shard->file) - shard->offset, width = token_bytes[shard->type];
     if (body % width == 0 && body / width == shard->tokens) return;
     bool cut = body / width < shard->tokens;
@@ -156,6 +160,7 @@ Shard shard_open(const char *path, DataType type) {
               "%s: is empty (0 bytes), but tokens or text are expected; fetch or write it again",
               path);
     // The first bytes decide what a file is; its name decides only between raw tokens and text.
+    // The magic of an llm.c shard is its first int32. A file of less than 4 bytes has none.
     uint32_t number = size >= 4 ? load_u32(file_at(shard.file, 0, 4)) : 0;
     if (number == MAGIC || number == WIDE_MAGIC) {
         describe_llmc(&shard, number == WIDE_MAGIC);
@@ -166,6 +171,8 @@ Shard shard_open(const char *path, DataType type) {
     } else if (type != DATA_AUTO) {
         describe_raw(&shard, type);
     } else {
+        // Any bytes could be raw tokens. So formats that are known to be something else are refused before that is
+        // assumed.
         refuse_foreign(&shard);
         ends_in(path, ".bin") ? describe_bin(&shard) : describe_text(&shard);
     }
@@ -209,6 +216,7 @@ static _Noreturn void refuse_token(const Shard *shard, const unsigned char *from
                                    uint32_t limit) {
     size_t i = 0;
     int64_t id;
+    // The loop ends: the caller has found such an id among these tokens.
     while ((id = token_at(shard->type, from, i)) >= 0 && id < limit) i++;
     fatal(EXIT_INPUT,
           "%s: token %" PRIu64 " is %" PRId64 ", but ids 0 to %" PRIu32 " are expected (the "
@@ -232,10 +240,12 @@ void shard_read(const Shard *shard, uint64_t first, size_t count, uint32_t limit
         break;
     case TOKEN_I32:
     case TOKEN_U32:
+        // A negative id is 2^31 or more as uint32; the comparison after the switch refuses it.
         for (size_t i = 0; i < count; i++) out[i] = (int32_t)load_u32(from + 4 * i);
         break;
     case TOKEN_I64:
         for (size_t i = 0; i < count; i++) {
+            // 64-bit ids are compared before they are cut: 2^32 + 5 would become 5.
             uint64_t id = load_u64(from + 8 * i);
             good &= id < limit;
             out[i] = (int32_t)(uint32_t)id;

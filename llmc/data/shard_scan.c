@@ -26,6 +26,7 @@ typedef struct {
 
 /* The largest token of some bytes of a shard. */
 static uint64_t largest_of(const Shard *shard, const unsigned char *data, size_t bytes) {
+    // Values are read as unsigned, so a negative id is larger than every valid one.
     uint64_t largest = 0;
     switch (shard->type) {
     case TOKEN_BYTE:
@@ -61,6 +62,7 @@ static void add(Piece *piece, const Shard *shard, const unsigned char *data, siz
 static ssize_t read_fully(int file, unsigned char *out, size_t bytes, off_t first) {
     size_t done = 0;
     while (done < bytes) {
+        // pread takes a position of its own, so all threads can share one descriptor.
         ssize_t n = pread(file, out + done, bytes - done, first + (off_t)done);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return -1;
@@ -77,12 +79,14 @@ static void scan_piece(Piece *piece, const Shard *shard, int file, uint64_t firs
         add(piece, shard, shard->memory + first, bytes);
         return;
     }
+    // The file is read, not mapped: file_at must not be called by two threads at once.
     unsigned char *buffer = memory_new(READ_BYTES, 1, "a buffer for reading");
     while (piece->bytes < bytes) {
         size_t left = bytes - (size_t)piece->bytes, part = left < READ_BYTES ? left : READ_BYTES;
         ssize_t n = read_fully(file, buffer, part, (off_t)(shard->offset + first + piece->bytes));
         if (n < 0) piece->failure = errno;
         if (n > 0) add(piece, shard, buffer, (size_t)n);
+        // A part that is short means that the file ends early; add_up reports how many bytes are missing.
         if (n < (ssize_t)part) break;
     }
     free(buffer);
@@ -94,6 +98,7 @@ static ShardScan add_up(const Shard *shard, const Piece *pieces, size_t count, u
     Checksum all;
     checksum_begin(&all);
     for (size_t i = 0; i < count; i++) {
+        // The pieces' checksums are added in the order of the file, as 8 little-endian bytes each.
         unsigned char sum[8];
         if (pieces[i].failure)
             fatal(EXIT_INPUT, "%s: cannot be read: %s", shard->name, strerror(pieces[i].failure));
@@ -114,6 +119,8 @@ static ShardScan add_up(const Shard *shard, const Piece *pieces, size_t count, u
 ShardScan shard_scan(const Shard *shard) {
     uint64_t bytes = shard->tokens * shard_token_bytes(shard);
     size_t count = (size_t)((bytes + PIECE - 1) / PIECE);
+    // A mapped file holds no descriptor, so it is opened once more. O_NONBLOCK: if a pipe has that name by then, open
+    // returns at once instead of waiting for a writer.
     int file = shard->file ? open(shard->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (shard->file && file < 0)
         fatal(EXIT_INPUT, "%s: cannot be read: %s; check its path and permissions", shard->name, strerror(errno));

@@ -14,6 +14,7 @@ enum { MOST_BYTES = 1 << 24 }; // of a tokenize.json; it lists the inputs
 
 /* DIRECTORY/tokenize.json; free() releases it. */
 static char *note_path(const char *path) {
+    // "data" (a directory), "data/a.bin" and "data/*.bin" give data/tokenize.json; "a.bin" gives ./tokenize.json.
     struct stat status;
     bool directory = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
     const char *slash = strrchr(path, '/');
@@ -30,6 +31,7 @@ bool shard_tokenizer_find(const char *path, ShardTokenizer *found) {
     size_t bytes = 0;
     char *text = (char *)path_read(note, MOST_BYTES, &bytes);
     free(note);
+    // A file that is missing or damaged is no error here: root is NULL then, and no member is found.
     const Json *root = text ? json_read(text, bytes, problem) : NULL;
     const Json *name = json_member(root, "tokenizer"), *identity = json_member(root, "tokenizer_identity");
     bool good = name && name->kind == JSON_STRING && identity && identity->kind == JSON_STRING;

@@ -46,6 +46,8 @@ static uint64_t val_tokens(const ShardWriter *w) {
 
 /* How many tokens the next shard takes. */
 static size_t shard_room(const ShardWriter *w) {
+    // Validation comes first, and no shard holds tokens of both parts. Example: with shard_tokens 100 and val_tokens
+    // 150 the shards have 100 and 50 tokens for validation, then 100, 100, ... to train.
     uint64_t val = val_tokens(w), left = val > w->written ? val - w->written : w->plan.shard_tokens;
     return (size_t)(left < w->plan.shard_tokens ? left : w->plan.shard_tokens);
 }
@@ -57,6 +59,8 @@ static void write_shard(ShardWriter *w, const char *part, size_t first, size_t c
         fatal(EXIT_RUNTIME, "%s: no memory for the name of a shard", w->plan.directory);
     unsigned char header[SHARD_HEADER] = {0};
     shard_header(header, w->width == 4 ? TOKEN_U32 : TOKEN_U16, (uint32_t)count);
+    // The shard gets its name at the commit, when all of its bytes are on the disk. A run that is killed leaves no
+    // part of one.
     Output *output = output_begin(path, OUTPUT_FILE);
     OutputFile *file = output_open(output, NULL);
     output_write(file, header, sizeof header);
@@ -78,6 +82,7 @@ static void flush(ShardWriter *w) {
 /* Grows the buffer, but never beyond a full shard. */
 static void make_room(ShardWriter *w, size_t tokens) {
     if (tokens <= w->capacity) return;
+    // Growth by a factor of 2 keeps the copies few. More than a full shard is never held.
     w->capacity = 2 * tokens < w->plan.shard_tokens ? 2 * tokens : (size_t)w->plan.shard_tokens;
     if (w->capacity < tokens) w->capacity = tokens;
     w->tokens = memory_grow(w->tokens, w->capacity, w->width, "a shard");
@@ -105,6 +110,8 @@ void shard_writer_add(ShardWriter *w, const int32_t *ids, size_t count) {
 uint64_t shard_writer_finish(ShardWriter *w, int *shards) {
     size_t count = w->count;
     uint64_t val = val_tokens(w), all = w->written + count;
+    // All tokens fit the first shard, which would be for validation: nothing would be left to train on. So it is
+    // divided.
     if (w->plan.val_tokens < 0 && w->shards == 0) {
         val = count / 10;
         if (val) write_shard(w, "val", 0, (size_t)val);
@@ -122,6 +129,7 @@ uint64_t shard_writer_finish(ShardWriter *w, int *shards) {
 int shard_number(const char *path) {
     static const char *const patterns[] = {"tokens_val_%6d.bin%n", "tokens_train_%6d.bin%n"};
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    // sscanf sets `end` only where the whole pattern has matched; then the name must end there, too.
     for (int i = 0; i < 2; i++) {
         int number, end = 0;
         if (sscanf(name, patterns[i], &number, &end) == 1 && end > 0 && !name[end] && number >= 0) return number;
@@ -133,9 +141,11 @@ int shard_number(const char *path) {
 static int each_shard(const char *directory, void (*work)(const char *path)) {
     DIR *entries = opendir(directory);
     int count = 0;
+    // A directory that is not there yet holds no shards.
     if (!entries && errno != ENOENT)
         fatal(EXIT_RUNTIME, "%s: cannot be read: %s; give a directory that can be written to", directory,
               strerror(errno));
+    // readdir returns NULL at the end and after an error; only errno, set to 0 before, tells which.
     for (struct dirent *entry; entries && (errno = 0, entry = readdir(entries));) {
         if (shard_number(entry->d_name) < 0) continue;
         count++;

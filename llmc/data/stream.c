@@ -80,11 +80,13 @@ Stream *stream_open_as(const char *const *paths, int count, StreamPart part, Dat
     for (int i = 0; i < list.count; i++) {
         Shard *shard = &shared->shards[i], *first = &shared->shards[0];
         *shard = shard_open(list.files[i], type);
+        // Bytes and ids must not be mixed in one stream: the same number would mean different text.
         if ((shard->type == TOKEN_BYTE) != (first->type == TOKEN_BYTE))
             fatal(EXIT_INPUT,
                   "%s: kind is %s, but %s is %s, and a stream is all text or all tokens; name the "
                   "files of one kind",
                   shard->name, shard->kind, first->name, first->kind);
+        // Files of 100, 150 and 50 tokens have the ends 100, 250 and 300.
         shared->ends[i] = tokens += shard->tokens;
     }
     return stream_new(shared, 0, tokens, any_id);
@@ -115,6 +117,7 @@ const unsigned char *stream_text(const Stream *stream, int i, size_t *bytes) {
 
 /* The range must be within the stream: only an error in this program could ask for more. */
 static void require_inside(const Stream *stream, uint64_t first, uint64_t count) {
+    // The second comparison subtracts, because first + count could overflow.
     if (first <= stream->count && count <= stream->count - first) return;
     fatal(EXIT_RUNTIME,
           "%s: %llu tokens from %llu were asked for, but it has %llu: a fault of the program",
@@ -131,6 +134,7 @@ void stream_close(Stream *stream) {
     if (!stream) return;
     Shards *shared = stream->shared;
     free(stream);
+    // Slices share the files: only the last of them closes the files.
     if (--shared->users > 0) return;
     for (int i = 0; i < shared->count; i++) shard_close(&shared->shards[i]);
     paths_free(&shared->paths);
@@ -154,6 +158,7 @@ const char *stream_name(const Stream *stream) { return stream->shared->name; }
 
 /* The vocabulary in the meta.pkl beside a file, if the file has no header. */
 static int vocab_beside(const Shard *shard) {
+    // nanoGPT's files are raw uint16. A header, or another type, means that meta.pkl does not describe this file.
     if (shard->type != TOKEN_U16 || shard->offset > 0) return 0;
     const char *slash = strrchr(shard->name, '/');
     size_t folder = slash ? (size_t)(slash + 1 - shard->name) : 0;
@@ -168,6 +173,7 @@ static int vocab_beside(const Shard *shard) {
 int stream_vocab_beside(const Stream *stream) {
     const Shards *shared = stream->shared;
     int vocab = vocab_beside(&shared->shards[0]);
+    // The vocabulary counts only where all files agree on it.
     for (int i = 1; i < shared->count; i++)
         if (vocab_beside(&shared->shards[i]) != vocab) return 0;
     return vocab;
@@ -176,6 +182,7 @@ int stream_vocab_beside(const Stream *stream) {
 /* The result of one pass over file i; the pass is made once. */
 static const ShardScan *scan_of(const Stream *stream, int i) {
     Shards *shared = stream->shared;
+    // The result is kept, for slices too: the largest id, the vocabulary's check and the identity all need it.
     if (!shared->scans) {
         ShardScan *scans = memory_new((size_t)shared->count, sizeof *scans, "data files");
         for (int k = 0; k < shared->count; k++) scans[k] = shard_scan(&shared->shards[k]);
@@ -194,6 +201,8 @@ uint64_t stream_largest(const Stream *stream) {
 void stream_set_vocab(Stream *stream, int vocab) {
     enum { PART = 1 << 14 };
     stream->limit = (uint32_t)vocab;
+    // The scan is of whole files, so the id may lie outside of this slice. Reading the slice itself decides it, and
+    // names the first such token.
     if (stream_largest(stream) < stream->limit) return;
     int32_t *tokens = memory_new(PART, sizeof *tokens, "tokens"); // the scan reports the first such id
     for (uint64_t first = 0; first < stream->count; first += PART) {
@@ -220,6 +229,7 @@ uint64_t stream_identity(const Stream *stream) {
 
 /* The file that holds token `at` of all: the first whose end lies beyond it. */
 static int file_of(const Shards *shared, uint64_t at) {
+    // A file without tokens ends where the one before it ends, so the search never stops at it.
     int low = 0, high = shared->count - 1;
     while (low < high) {
         int middle = low + (high - low) / 2;
@@ -238,6 +248,7 @@ void stream_read(const Stream *stream, uint64_t first, size_t count, int32_t *ou
     // from the file that holds the first token, through as many as the range touches
     for (int i = count ? file_of(shared, at) : 0; count > 0; i++) {
         const Shard *shard = &shared->shards[i];
+        // ends[i] - tokens: how many tokens lie before this file.
         uint64_t offset = at - (shared->ends[i] - shard->tokens), left = shard->tokens - offset;
         size_t part = count < left ? count : (size_t)left;
         shard_read(shard, offset, part, stream->limit, out);

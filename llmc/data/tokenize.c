@@ -30,6 +30,7 @@ typedef struct {
 
 /* All settings that decide the bytes of the shards, as texts. */
 static void describe(const TokenizeJob *job, Setting settings[SETTINGS]) {
+    // Not among them: the number of threads. It changes no byte of the shards.
     const char *names[SETTINGS] = {"tokenizer_identity", "vocab",   "end_of_text", "shard_tokens",
                                    "val_tokens",         "special", "field"};
     for (int i = 0; i < SETTINGS; i++) settings[i] = (Setting){.name = names[i]};
@@ -41,11 +42,13 @@ static void describe(const TokenizeJob *job, Setting settings[SETTINGS]) {
              job->plan.val_tokens);
     snprintf(settings[5].text, SETTING_BYTES, "%s", job->special ? "yes" : "no");
     for (int i = 0; i < SETTINGS - 1; i++) settings[i].value = settings[i].text;
+    // The field is the user's own text, and may be longer than the room in a Setting.
     settings[SETTINGS - 1].value = job->field;
 }
 
 /* Path, size and time of each input, to notice an input that has changed. */
 static void put_inputs(JsonWriter *json, const TokenizeJob *job) {
+    // Sizes and times, not checksums: a start must not read all inputs before it continues.
     json_open(json, "inputs", '[');
     for (int i = 0; i < job->count; i++) {
         uint64_t bytes;
@@ -66,6 +69,7 @@ static void save_state(const TokenizeJob *job, const TokenizeState *state) {
     JsonWriter json = {.lines = true};
     Setting settings[SETTINGS];
     describe(job, settings);
+    // As text: many readers of JSON hold numbers as doubles, exact only up to 2^53 (RFC 8259, section 6).
     snprintf(checksum, sizeof checksum, "%016" PRIx64, state->place.checksum);
     json_open(&json, NULL, '{');
     json_put_string(&json, "tokenizer", tokenizer_name(job->tokenizer));
@@ -109,6 +113,7 @@ static void compare_settings(const TokenizeJob *job, const char *path, const Jso
     for (int i = 0; i < SETTINGS; i++) {
         const Json *was = json_member(root, settings[i].name);
         bool none = !was || was->kind != JSON_STRING;
+        // A setting that was absent must be absent still; one that was given must have the same text.
         if (none ? settings[i].value == NULL : settings[i].value && json_is(was, settings[i].value)) continue;
         fatal(EXIT_USAGE,
               "%s: the shards there were made with %s %s, but now it is %s; choose another --out, or --overwrite",
@@ -128,6 +133,7 @@ static void compare_inputs(const TokenizeJob *job, const char *path, const Json 
         int64_t modified;
         byte_stream_status(job->paths[i], &bytes, &modified);
         const Json *was = json_member(input, "path"), *then = json_member(input, "modified");
+        // The first difference found is the one that the message names.
         const char *what = !json_is(was, job->paths[i])               ? "another input was in its place"
                            : number_of(path, input, "bytes") != bytes ? "its size was different"
                            : !then || then->integer != modified       ? "its time of modification was different"
@@ -138,7 +144,6 @@ static void compare_inputs(const TokenizeJob *job, const char *path, const Json 
     }
 }
 
-/* The state file of an earlier run, checked against this one. */
 /* tokenize.json; json_free releases it. */
 static const Json *read_json(const char *path) {
     char problem[JSON_PROBLEM];
@@ -150,6 +155,7 @@ static const Json *read_json(const char *path) {
     return root;
 }
 
+/* The state file of an earlier run, checked against this one. */
 static TokenizeState read_state(const TokenizeJob *job, const char *path) {
     const Json *root = read_json(path);
     const Json *done = json_member(root, "done"), *checksum = json_member(root, "checksum");
@@ -172,6 +178,7 @@ static TokenizeState read_state(const TokenizeJob *job, const char *path) {
                   .checksum = checksum && checksum->kind == JSON_STRING ? strtoull(checksum->text, NULL, 16) : 0},
         .skip = number_of(path, root, "skip"),
     };
+    // skip counts tokens that are in shards already, so it cannot be more than the shards hold.
     if (state.place.input > job->count || state.skip > state.result.tokens)
         fatal(EXIT_INPUT,
               "%s: its numbers contradict each other: the file is damaged; give --overwrite to begin again", path);
@@ -208,6 +215,8 @@ char *tokenize_tokenizer(const char *path) {
 }
 
 void tokenize_remove(const char *directory) {
+    // The state file goes first. If the program is killed in between, shards without it remain, and these are
+    // refused; a state file without its shards would let the next start continue after shards that are gone.
     char *path = path_join(directory, state_file);
     int failure = path_exists(path) ? output_remove(path) : 0;
     if (failure) fatal(EXIT_RUNTIME, "%s: cannot be removed: %s", path, strerror(failure));
@@ -231,6 +240,7 @@ typedef struct {
 
 /* Adds ids to the shards, but for those that earlier shards already have. */
 static void add_tokens(Work *w, const int32_t *ids, size_t count) {
+    // Skipped tokens are counted, too: result.tokens is a position in the tokens of the whole job.
     size_t skipped = w->skip < count ? (size_t)w->skip : count;
     w->skip -= skipped;
     if (count > skipped) shard_writer_add(w->writer, ids + skipped, count - skipped);
@@ -263,6 +273,9 @@ static void on_progress(void *context, uint64_t consumed) {
 static void on_shard(void *context, int shards, uint64_t tokens) {
     Work *w = context;
     TokenizeState state = w->state;
+    // A shard may end within a segment, where reading cannot begin. So the next start begins at the place before it,
+    // and skips the tokens that are in shards. Example: 900 tokens up to the place and a shard that ends at 1000:
+    // skip = 100.
     state.skip = tokens - w->before.tokens;
     state.result = w->before;
     state.result.tokens = tokens;
@@ -278,6 +291,7 @@ TokenizeResult tokenize_run(const TokenizeJob *job, const TokenizeState *from, E
     w.writer = shard_writer_new(&job->plan, from->result.shards, from->result.tokens, on_shard, &w);
     w.state.result.tokens -= from->skip; // they are encoded once more
     w.before = w.state.result;
+    // The state file is there before the first shard, so that shards never lie there without a description.
     if (from->result.shards == 0) save_state(job, from);
     documents_seek(documents, &from->place);
     encode_documents(documents, job->tokenizer, job->special, job->threads, on_segment, on_progress, &w);
@@ -285,6 +299,7 @@ TokenizeResult tokenize_run(const TokenizeJob *job, const TokenizeState *from, E
         fatal(EXIT_INPUT, "%s%s: no text, 0 bytes; nothing is written", byte_stream_name(job->paths[0]),
               job->count > 1 ? " and the others" : "");
     w.state.result.val = shard_writer_finish(w.writer, &w.state.result.shards);
+    // "done" is written last: until then the next start continues the job.
     w.state.done = true;
     w.state.skip = 0;
     save_state(job, &w.state);
