@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { SAMPLE_STREAM = 0x73616d70 }; // keeps these random numbers apart from those of other uses
+// '>' and not '>=': of equal logits the first stays.
 
 /* The first of the largest logits. */
 static int argmax(const float *logits, int V) {
@@ -21,6 +22,7 @@ static int argmax(const float *logits, int V) {
     for (int i = 1; i < V; i++)
         if (logits[i] > logits[best]) best = i;
     return best;
+// The difference of two floats may overflow; two comparisons give -1, 0 or 1 for all values.
 }
 
 static int descending(const void *a, const void *b) {
@@ -39,6 +41,8 @@ static float *sorted_copy(const float *logits, int V) {
 /* Sets all but the k largest logits to -inf; of equal ones at the border the first stay. sorted: the
  * logits, descending. */
 static void keep_top(float *logits, const float *sorted, int V, int k) {
+    // Example: logits 5 3 3 3 1 with k = 2: the border is 3, one logit is above it, so of the equal ones only the
+    // first stays.
     float border = sorted[k - 1];
     int above = 0;
     for (int i = 0; i < V; i++) above += logits[i] > border;
@@ -50,6 +54,7 @@ static void keep_top(float *logits, const float *sorted, int V, int k) {
 
 /* How many of the k largest logits it takes to have the share p of their probability. */
 static int nucleus(const float *sorted, int k, double p, double temperature) {
+    // exp(x - max) is at most 1, so it cannot overflow; the common factor cancels in the comparison with p * total.
     double total = 0, sum = 0;
     for (int i = 0; i < k; i++) total += elementary_exp((sorted[i] - sorted[0]) / temperature);
     for (int i = 0; i < k; i++) {
@@ -61,10 +66,12 @@ static int nucleus(const float *sorted, int k, double p, double temperature) {
 
 /* Leaves only the tokens that top_k and top_p allow. */
 static void restrict_choice(float *logits, int V, const Sampling *sampling) {
+    // 0 and 1 turn top-p off. Without a restriction no copy is sorted.
     bool some = sampling->top_p > 0 && sampling->top_p < 1;
     int k = sampling->top_k > 0 && sampling->top_k < V ? sampling->top_k : V;
     if (k == V && !some) return;
     float *sorted = sorted_copy(logits, V);
+    // top-p is taken among the k that top-k leaves: its share refers to their probability alone.
     if (some) k = nucleus(sorted, k, sampling->top_p, sampling->temperature);
     if (k < V) keep_top(logits, sorted, V, k);
     free(sorted);
@@ -72,6 +79,7 @@ static void restrict_choice(float *logits, int V, const Sampling *sampling) {
 
 int sample_token(float *logits, int V, const Sampling *sampling, double u) {
     if (sampling->temperature == 0) return argmax(logits, V);
+    // Excluded tokens have the logit -inf, and exp(-inf) is 0: the sums below need no list of what is allowed.
     restrict_choice(logits, V, sampling);
     int likeliest = argmax(logits, V);
     double top = logits[likeliest], total = 0;
@@ -97,6 +105,8 @@ typedef struct {
 
 /* Logits for what follows the context. */
 static void context_logits(Context *c) {
+    // Only ids that the model has not seen are computed, from position `cached` on: the whole prompt first, then one
+    // token at a time. The keys and values of the others are in the cache.
     int fresh = c->length - c->cached;
     write_ids(c->device_ids, c->ids + c->cached, (size_t)fresh);
     gpt2_extend(c->model, c->device_ids, fresh, c->cached);
@@ -109,6 +119,8 @@ static void context_logits(Context *c) {
 static void context_append(Context *c, int token) {
     int T = c->model->config.seq_len;
     if (c->length == T) {
+        // Half of the context is kept, not all but one token: else each further token would need the whole context
+        // again.
         int keep = T / 2;
         memmove(c->ids, c->ids + T - keep, (size_t)keep * sizeof(int32_t));
         c->length = keep;
@@ -129,9 +141,12 @@ void generate(GPT2 *model, const int32_t *prompt, int n, int64_t count, const Sa
     memcpy(c.ids, prompt + n - c.length, (size_t)c.length * sizeof(int32_t));
     for (int64_t i = 0; i < count; i++) {
         context_logits(&c);
+        // u depends on the seed and the token's number alone: the same seed gives the same text, whatever was drawn
+        // before.
         double u = rng_uniform(sampling->seed, (uint64_t)i, SAMPLE_STREAM);
         int token = sample_token(c.logits, V, sampling, u);
         ready(context, token);
+        // The context is full, so the token just drawn is the last one.
         if (sampling->stop && c.length == T) break;
         context_append(&c, token);
     }

@@ -28,6 +28,7 @@ static Config named_shape(const Settings *s, const Dataset *data) {
               "directory%s%s%s",
               s->model, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }
+    // given_or: 0 means that an option was not given, since no size of a model can be 0.
     config.layers = given_or(s->layers, config.layers);
     config.heads = given_or(s->heads, config.heads);
     config.channels = given_or(s->channels, config.channels);
@@ -49,9 +50,11 @@ static Config stored_shape(const Settings *s, const Config *stored) {
     check_stored("heads", s->heads, stored->heads);
     check_stored("channels", s->channels, stored->channels);
     check_stored("vocab", s->vocab, stored->vocab);
+    // Shorter sequences use the first position embeddings; longer ones would need embeddings that were never trained.
     if (s->seq_len > stored->seq_len) check_stored("seq-len", s->seq_len, stored->seq_len);
     Config config = *stored;
     config.seq_len = given_or(s->seq_len, stored->seq_len);
+    // All stored positions stay in the tensor, and in the checkpoint, also those beyond seq_len.
     config.positions = stored->seq_len;
     return config;
 }
@@ -59,6 +62,7 @@ static Config stored_shape(const Settings *s, const Config *stored) {
 Config plan_config(const Settings *s, const Dataset *data, const Config *stored) {
     Config config = stored ? stored_shape(s, stored) : named_shape(s, data);
     const char *problem = config_problem(&config);
+    // Checked after all options are applied: sizes that are valid one by one may not fit together.
     if (problem)
         fatal(EXIT_USAGE,
               "%s (this shape: %d layers, %d heads, %d channels, sequences of %d tokens)", problem,
@@ -68,6 +72,7 @@ Config plan_config(const Settings *s, const Dataset *data, const Config *stored)
 
 /* The update that `plan --micro-steps K` describes: K full micro-batches on every rank. */
 static int64_t sequences_of_micro_steps(const Settings *s, int64_t T, int ranks) {
+    // In doubles, since the product of the options may overflow 64 bits.
     double tokens = (double)s->batch * (double)T * (double)s->micro_steps * ranks;
     if (tokens > 1e15)
         fatal(EXIT_USAGE, "--micro-steps %lld makes updates of %g tokens; the most is 1e15",
@@ -78,6 +83,7 @@ static int64_t sequences_of_micro_steps(const Settings *s, int64_t T, int ranks)
 /* S, exactly. (The course's script asserts that its batch divides the total; here only T must.) */
 static int64_t sequences_per_update(int64_t total, int64_t T) {
     if (total % T == 0) return total / T;
+    // Example: total 1000 with T = 64 is 15.6 sequences; the nearest totals are 960 and 1024.
     int64_t below = total / T * T;
     if (below == 0)
         fatal(EXIT_USAGE,
@@ -94,6 +100,7 @@ static int64_t sequences_per_update(int64_t total, int64_t T) {
 /* Updates of the run: --steps, or as many as --epochs passes over the data need, rounded up. */
 static int64_t steps_of(const Settings *s, const Sequences *train, int64_t sequences) {
     if (s->steps >= 0) return s->steps;
+    // Example: 0.5 epochs of 1001 sequences, 100 in an update: 5.005 updates, so 6.
     double steps = ceil(s->epochs * (double)train->per_epoch / (double)sequences);
     if (!(steps >= 1 && steps < 9e15))
         fatal(EXIT_USAGE, "--epochs %g of %lld sequences make %g updates; use --steps", s->epochs,
@@ -104,6 +111,7 @@ static int64_t steps_of(const Settings *s, const Sequences *train, int64_t seque
 /* Sequences of one validation: all, or enough for --val-tokens targets. */
 static uint64_t val_sequences(const Settings *s, const Sequences *val) {
     if (!val || s->val_every == 0) return 0;
+    // More targets than there are, or no number given: the whole stream.
     if (s->val_tokens == 0 || (uint64_t)s->val_tokens >= val->targets) return val->per_epoch;
     return (uint64_t)divide_up(s->val_tokens, val->seq_len);
 }
@@ -111,6 +119,7 @@ static uint64_t val_sequences(const Settings *s, const Sequences *val) {
 Plan plan_make(const Settings *s, const Config *config, const World *world, const Sequences *train,
                const Sequences *val) {
     Plan plan = {.config = *config, .B = (int)s->batch, .T = config->seq_len};
+    // From the tokens of an update follow its sequences: S = total / T. With --micro-steps it is S = B K R.
     plan.sequences = s->micro_steps ? sequences_of_micro_steps(s, plan.T, world->size)
                                     : sequences_per_update(s->total_batch, plan.T);
     if (plan.B > plan.sequences)
@@ -141,6 +150,8 @@ Plan plan_make(const Settings *s, const Config *config, const World *world, cons
 // ---------------------------------------------------------------------------------------------
 // Memory
 
+// The sums depend on the number of micro-steps: a smaller B takes less memory for activations, but makes more of
+// them.
 MemoryPlan plan_memory(const Plan *plan, const Settings *s, const World *world, int B, size_t *sums) {
     TensorTable table = tensor_table_new(&plan->config);
     int64_t most = divide_up(divide_up(plan->sequences, B), world->size);
@@ -158,11 +169,13 @@ static bool fits(const Plan *plan, const Settings *s, const World *world, int B)
     size_t sums;
     MemoryPlan m = plan_memory(plan, s, world, B, &sums);
     return plan_memory_total(&m, sums) <= device_memory();
+// compared with what is free on the device, not with all it has
 }
 
 void plan_check_memory(const Plan *plan, const Settings *s, const World *world) {
     if (fits(plan, s, world, plan->B)) return;
     size_t sums;
+    // It does not fit: the message tells how much is missing and which batch would fit.
     MemoryPlan m = plan_memory(plan, s, world, plan->B, &sums);
     double needed = (double)plan_memory_total(&m, sums) / 1e9, there = (double)device_memory() / 1e9;
     // Bisection: memory grows with the batch.

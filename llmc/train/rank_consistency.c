@@ -28,6 +28,7 @@ typedef struct {
 /* Adds one thing to compare: its beginning as text for the message, and a hash of all of it. */
 static void add(Profile *profile, const char *name, const char *value) {
     int i = profile->count++;
+    // A value longer than SHOWN is cut for the message only; the hash is of every character.
     snprintf(profile->item[i].name, sizeof profile->item[i].name, "%s", name);
     snprintf(profile->item[i].value, SHOWN, "%s", value);
     profile->item[i].hash = 0;
@@ -38,6 +39,7 @@ static void add(Profile *profile, const char *name, const char *value) {
 /* Every option but those that may differ between ranks. */
 static void add_setting(void *profile, const char *name, const char *value, bool quoted,
                         bool given) {
+    // Threads change no result, and --out matters on rank 0 alone.
     (void)quoted, (void)given;
     if (strcmp(name, "threads") == 0 || strcmp(name, "out") == 0) return;
     char option[24];
@@ -49,6 +51,7 @@ static void add_setting(void *profile, const char *name, const char *value, bool
 static void add_data(Profile *profile, const char *name, const Stream *stream) {
     char text[SHOWN] = "none";
     if (stream)
+        // The identity is a hash of all tokens: two machines may have different files under one name.
         snprintf(text, sizeof text, "%" PRIu64 " tokens, identity %016" PRIx64, stream_length(stream),
                  stream_identity(stream));
     add(profile, name, text);
@@ -56,14 +59,18 @@ static void add_data(Profile *profile, const char *name, const Stream *stream) {
 
 /* Whether this is the first rank that differs: it prints the error, the others wait. False when no rank differs. */
 static bool first_to_report(const World *world, bool differs) {
+    // The least number of a rank that differs; world->size where none does. All ranks take part, also those without a
+    // difference: rank 0 alone cannot know what the others found.
     int64_t first = differs ? world->rank : world->size;
     world_all_reduce_min(&first, 1);
+    // The others wait at a barrier that never completes; the error of the reporting rank ends them.
     if (first < world->size && first != world->rank) world_barrier();
     return first == world->rank;
 }
 
 void rank_consistency_check(const World *world, const Settings *settings, const Dataset *data) {
     if (world->size == 1) return;
+    // static: two profiles of about 6 KB each, of one size on all ranks, so that they can be broadcast as they are.
     static Profile mine, rank0;
     mine.count = 0;
     settings_each(settings, add_setting, &mine);
@@ -99,6 +106,7 @@ static uint64_t tensor_checksum(const GPT2 *model, const Tensor *tensor,
                                 const OptimizerState *moments, float *host) {
     Checksum sum;
     checksum_begin(&sum);
+    // In pieces of 64 Ki values: one buffer of 256 KiB serves every tensor.
     for (size_t first = 0; first < tensor->count; first += PIECE) {
         size_t n = tensor->count - first < PIECE ? tensor->count - first : PIECE;
         if (moments)
@@ -113,6 +121,7 @@ static uint64_t tensor_checksum(const GPT2 *model, const Tensor *tensor,
 
 void rank_consistency_check_weights(const World *world, const GPT2 *model) {
     if (world->size == 1) return;
+    // Three checksums for each tensor: of its weights, and of both moments of AdamW. Entry i belongs to tensor i / 3.
     const OptimizerState *const of[] = {NULL, model->m, model->v};
     const size_t count = (size_t)model->table.count * 3;
     float *host = memory_new(PIECE, sizeof *host, "comparing ranks");

@@ -30,12 +30,14 @@ static bool is_word(const char *resume, const char *word) { return strcmp(resume
 /* A copy of a path, without slashes at its end. */
 static char *without_slashes(const char *path) {
     char *copy = memory_string(path);
+    // "out/run-0001/" and "out/run-0001" are one path; "/" stays as it is.
     for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--) copy[n - 1] = '\0';
     return copy;
 }
 
 /* The directory that a checkpoint is in. */
 static char *parent_of(const char *path) {
+    // "out/step-100" gives "out", "/step-100" gives "/", and a name without a slash gives ".".
     char *parent = memory_string(path);
     char *slash = strrchr(parent, '/');
     if (slash)
@@ -55,6 +57,7 @@ static bool look_at(const char *path, struct stat *status) {
 
 /* Whether two paths lead to one directory. */
 static bool is_same_directory(const char *a, const char *b) {
+    // Paths may differ by links or dots, so device and inode are compared.
     struct stat x, y;
     return look_at(a, &x) && look_at(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
@@ -78,6 +81,7 @@ static char *find_named(const Settings *s, Lock **lock) {
     bool is_run = checkpoints_any(path);
     char *directory = is_run ? memory_string(path) : parent_of(path);
     refuse_unknown(path);
+    // With another --out the run's own directory is only read, so it needs no lock.
     if (!s->out || is_same_directory(s->out, directory)) *lock = run_directory_lock(directory, false);
     if (is_run) {
         free(path);
@@ -114,6 +118,7 @@ static char *find(const Settings *s, Lock **lock) {
 
 /* Rank 0's path on all ranks. */
 static char *share(char *path) {
+    // The length first, with 0 for "no checkpoint": the other ranks then know how much room the path takes.
     uint64_t bytes = path ? strlen(path) + 1 : 0;
     world_broadcast(&bytes, sizeof bytes, 0);
     if (bytes == 0) return NULL;
@@ -123,6 +128,7 @@ static char *share(char *path) {
 }
 
 char *resume_find_model(const Settings *settings, const World *world) {
+    // Rank 0 alone looks: the machines of the other ranks may not have the same answer.
     const char *named = world->rank == 0 ? weights_path(settings->model) : NULL;
     return share(named ? checkpoints_resolve(named) : NULL);
 }
@@ -133,6 +139,7 @@ char *resume_find_model(const Settings *settings, const World *world) {
 /* What the checkpoint recorded for an option: a string, a number's spelling, true or false. */
 static const char *recorded(void *context, const char *name, int item) {
     const Json *value = json_member(json_member(context, "settings"), name);
+    // An option with several values is an array, and the settings ask for its items one by one.
     if (value && value->kind == JSON_ARRAY) {
         value = value->first;
         while (value && item-- > 0) value = value->next;
@@ -188,8 +195,10 @@ static void differ(const Comparison *c, const char *name, const char *value, con
 static void compare(void *context, const char *name, const char *value, bool quoted, bool given) {
     const Comparison *c = context;
     (void)quoted;
+    // Options that were not given have the checkpoint's value (resume_open), so there is nothing to compare.
     if (!given) return;
     const char *before = recorded((void *)c->resume->state, name, 0);
+    // Another B sums the same gradients in another order of rounding, so it is allowed, with a warning.
     if (strcmp(name, "batch") == 0 && c->resume->warns && before && value && strcmp(before, value) != 0)
         warning("--batch is %s from here on, and was %s: the same updates, but no longer the same bits", value, before);
     for (size_t i = 0; i < sizeof same_run / sizeof same_run[0]; i++)
@@ -203,6 +212,7 @@ void resume_check(const Resume *resume, const Settings *settings, const RunFacts
     Comparison c = {resume, settings};
     settings_each(settings, compare, &c);
     int64_t given; // shorter sequences than the model has positions
+    // The run may have been trained on shorter sequences than its model has positions: then its setting counts.
     const char *text_given = recorded((void *)resume->state, "seq-len", 0);
     if (text_given && number_read_i64(text_given, &given) == NUMBER_OK) seq_len = (int)given;
     if (now->seq_len != seq_len) {
@@ -211,6 +221,7 @@ void resume_check(const Resume *resume, const Settings *settings, const RunFacts
         snprintf(text[1], sizeof text[1], "%d", seq_len);
         differ(&c, "seq-len", text[0], text[1]);
     }
+    // No option tells whether the files are the same; the identity of all tokens does.
     if (now->data != resume->at.data) differ(&c, "data", "(as it is now)", "seen other tokens");
     if (now->schedule_end != resume->at.schedule_end && resume->warns)
         warning(

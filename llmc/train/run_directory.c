@@ -23,6 +23,7 @@ static const char lock_file[] = ".train_gpt2.lock";
 /* Seconds that a start waits for the lock. After kill -9 of mpirun its ranks live on for 1 to 6 s. */
 static const double lock_wait = 10;
 
+// Files of a run beside its checkpoints: any of them shows that the directory is in use.
 static const char *const run_files[] = {"log.txt", "metrics.jsonl"};
 enum { RUN_FILES = sizeof run_files / sizeof run_files[0] };
 
@@ -35,10 +36,13 @@ static bool is_directory(const char *path) {
 /* mkdir for each missing part of the path. */
 static void make_directories(const char *path) {
     char *part = memory_string(path);
+    // For a/b/c: mkdir a, a/b and a/b/c. The text is cut at each slash for the call, and made whole again after it.
     for (char *slash = part + 1;; slash++) {
         if (*slash != '/' && *slash != '\0') continue;
         char kept = *slash;
         *slash = '\0';
+        // mkdir comes first and the look after it: between a look and a mkdir another process could make the
+        // directory.
         if (mkdir(part, 0777) == 0)
             path_sync(part);
         else if (!is_directory(part))
@@ -81,6 +85,7 @@ Lock *run_directory_lock(const char *out, bool make) {
 }
 
 void run_directory_check(const Lock *lock, const char *out) {
+    // The lock belongs to the file, not to its path: the path may lead to another directory by now.
     if (!lock_is_in_place(lock))
         fatal(EXIT_RUNTIME,
               "--out %s was moved, removed or replaced while the run was using it; nothing more is written there; put "
@@ -91,6 +96,7 @@ void run_directory_check(const Lock *lock, const char *out) {
 char *run_directory_next(void) {
     make_directories("out");
     char *path = memory_new(32, 1, "a path");
+    // mkdir fails where the directory exists, so two runs that start together get two directories.
     for (int run = 1; run <= MOST_RUNS; run++) {
         snprintf(path, 32, "out/run-%04d", run);
         if (mkdir(path, 0777) == 0) {
@@ -121,6 +127,7 @@ void run_directory_refuse_used(const char *out) {
 void run_directory_clear(const char *out) {
     if (path_exists_in(out, run_files[0]) && !checkpoints_any(out))
         printf("%s has logs but no checkpoint: a new run replaces them\n", out);
+    // Only what a run itself wrote is removed; other files in the directory stay.
     checkpoints_remove(out);
     for (int i = 0; i < RUN_FILES; i++) {
         char *path = path_join(out, run_files[i]);

@@ -10,8 +10,10 @@ typedef long long wide; // for printf
 
 /* 1234567 as "1,234,567", in one of a few static buffers. */
 static const char *grouped(uint64_t value) {
+    // One printf may use up to 8 results at once; the ninth call takes the first buffer again.
     static char buffers[8][32];
     static int next;
+    // The digits are written from the last to the first, with a comma after every three.
     char *end = buffers[next++ % 8] + 31;
     *end = '\0';
     for (int digits = 0; digits == 0 || value > 0; digits++, value /= 10) {
@@ -24,6 +26,7 @@ static const char *grouped(uint64_t value) {
 /* "1 sequence", "2,000 sequences", "3 micro-batches" */
 static const char *counted(uint64_t count, const char *what) {
     static char text[64];
+    // The only unit with an ending "es" is the micro-batch.
     const char *plural = what[strlen(what) - 1] == 'h' ? "es" : "s";
     snprintf(text, sizeof text, "%s %s%s", grouped(count), what, count == 1 ? "" : plural);
     return text;
@@ -39,6 +42,7 @@ static void print_model(const Plan *plan) {
            c->layers, c->heads, c->channels, c->seq_len, grouped((uint64_t)c->vocab),
            grouped((uint64_t)config_padded_vocab(c)));
     printf("           %s parameters\n", grouped(table.parameters));
+    // Weights may have more positions than the sequences of this run use.
     if (config_positions(c) > c->seq_len)
         printf("           %s positions have an embedding; those from %d on are not trained\n",
                grouped((uint64_t)config_positions(c)), c->seq_len);
@@ -72,6 +76,7 @@ static void print_data(const Plan *plan, const Dataset *data, const Sequences *t
  * divides evenly it is N = B T K R. */
 static void print_update(const Plan *plan, int64_t batch, const World *world,
                          const Sequences *train) {
+    // Tokens of an update: S sequences of T.
     uint64_t total = (uint64_t)plan->sequences * (uint64_t)plan->T;
     printf("update     %s tokens = %s sequences of %d = %s of %d sequences, over %d rank%s\n",
            grouped(total), grouped((uint64_t)plan->sequences), plan->T,
@@ -80,6 +85,7 @@ static void print_update(const Plan *plan, int64_t batch, const World *world,
     if (batch > plan->B)
         printf("           --batch %lld is more than the update has: it is one micro-batch\n",
                (wide)batch);
+    // S = B K R: only then have all ranks K full micro-batches.
     if (plan->sequences == plan->B * plan->max_micro_steps * world->size)
         printf("           B %d x T %d x K %s x R %d\n", plan->B, plan->T,
                grouped((uint64_t)plan->max_micro_steps), world->size);
@@ -94,6 +100,7 @@ static void print_update(const Plan *plan, int64_t batch, const World *world,
         printf("           %d of the ranks take %s, the others %s\n", busy,
                counted((uint64_t)plan->max_micro_steps, "micro-batch"),
                grouped((uint64_t)plan->min_micro_steps));
+    // Sequences of the run, divided by those of an epoch.
     double epochs = (double)plan->steps * (double)plan->sequences / (double)train->per_epoch;
     printf("run        %s updates, %s tokens, %.3g epochs\n", grouped((uint64_t)plan->steps),
            grouped((uint64_t)plan->steps * total), epochs);
@@ -132,6 +139,7 @@ static void print_rates(const Plan *plan) {
     int64_t last = -1;
     const char *comma = "rates      ";
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        // Without a warm-up, or in a short run, some of these steps coincide or lie beyond the end.
         if (steps[i] <= last || steps[i] >= plan->steps) continue;
         printf("%sstep %lld %.6g", comma, (wide)steps[i], schedule_rate(schedule, steps[i]));
         comma = ", ";
@@ -147,6 +155,7 @@ static void print_rates(const Plan *plan) {
 /* Floating point operations of a token, an update and the run. */
 static void print_work(const Plan *plan) {
     double token = gpt2_flops_per_token(&plan->config);
+    // An update has S T tokens. Ranks do not matter: they share this work.
     double update = token * (double)plan->sequences * plan->T;
     printf("work       %.4g FLOPs a token, %.4g an update, %.4g the run\n", token, update,
            update * (double)plan->steps);
@@ -162,6 +171,7 @@ void startup_table_print(const Plan *plan, const Settings *settings, const World
     print_rates(plan);
     print_work(plan);
     print_memory(plan, settings, world);
+    // The settings come last: all that was derived from them stands above.
     int column = 11;
     printf("settings   ");
     settings_each(settings, print_setting, &column);

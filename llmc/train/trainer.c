@@ -47,10 +47,13 @@ static void warn_of_weights_beside(const char *model) {
  * follow what these are. Returns their path, or NULL. */
 static const char *open_start(Trainer *t) {
     Settings *s = &t->settings;
+    // A checkpoint to resume from goes before --model: its weights are those that --model once began.
     if (!t->resume.path) t->model_path = resume_find_model(s, &t->world);
     const char *start = t->resume.path ? t->resume.path : t->model_path;
     if (!start && t->world.rank == 0) warn_of_weights_beside(s->model);
     if (start) t->start = weights_open(start);
+    // The defaults of some options differ between families of models; the vocabulary tells which one the weights are
+    // of.
     if (t->model_path) settings_set_family(s, weights_config(t->start)->vocab >= GPT2_VOCAB);
     return start;
 }
@@ -59,12 +62,15 @@ static const char *open_start(Trainer *t) {
 static void complete_settings(Trainer *t, const char *start) {
     Settings *s = &t->settings;
     bool resumed = t->resume.path != NULL;
+    // The checkpoint has a copy of its tokenizer; a path in its settings may lead to nothing on this machine.
     if (resumed && !settings_given(s, "tokenizer") && tokenizer_is_in(start)) s->tokenizer = NULL; // its own
     const char *shards = dataset_course_shards();
     if (!resumed && is_course_model(t) && s->data.count == 0 && shards) {
         s->data.items = memory_new(1, sizeof *s->data.items, "a file name");
         s->data.items[s->data.count++] = shards;
     }
+    // A rate for random weights would undo much of what trained weights have learned. A default of --min-lr follows
+    // it.
     if (!resumed && start && !settings_given(s, "lr")) {
         s->lr = TUNING_RATE;
         if (!settings_given(s, "min-lr")) s->min_lr = TUNING_RATE / 10;
@@ -82,6 +88,7 @@ static void open_examples(Trainer *t, const Config *config) {
     if (!s->hellaswag && s->hellaswag_examples > 0)
         fatal(EXIT_USAGE, "--hellaswag-examples %lld are of a file; name it with --hellaswag",
               (long long)s->hellaswag_examples);
+    // Without validations nobody would read the examples.
     if (!s->hellaswag || s->val_every == 0) return;
     const ExamplesFor model = {t->tokenizer, config->vocab, config->seq_len};
     t->examples = examples_open(s->hellaswag, &model, s->hellaswag_examples);
@@ -92,6 +99,7 @@ Dataset trainer_prepare(Trainer *t) {
     const Settings *s = &t->settings;
     const char *start = open_start(t);
     complete_settings(t, start);
+    // Weights fix the vocabulary. Without them it is --vocab, or 0: then the data decide.
     Dataset data = dataset_open(s, start, t->start ? weights_config(t->start)->vocab : (int)s->vocab);
     // all ranks must have the same settings and data before any of them waits for another
     rank_consistency_check(&t->world, s, &data);
@@ -101,6 +109,7 @@ Dataset trainer_prepare(Trainer *t) {
     // an id beyond the vocabulary is found now, not at some later step
     stream_set_vocab(data.train, config.vocab);
     if (data.val) stream_set_vocab(data.val, config.vocab);
+    // Validation is not shuffled: every validation sees the same sequences in the same order.
     t->sequences = sequences_new(data.train, config.seq_len, s->seed, s->shuffle);
     if (data.val) t->val = sequences_new(data.val, config.seq_len, s->seed, false);
     // the device last: any error in the settings has been reported by now
@@ -118,6 +127,7 @@ static void keep_checkpoints(const char *out, const Settings *s, const TrainerSt
 
 /* The run has its last checkpoint. Promise 5: ends are written: if it was killed, or the disk was full, between that
  * and the logs' last records, these are written now. */
+// log_is_ended: a second start of a finished run leaves the logs as they are.
 static void complete_logs(const Trainer *t) {
     const Resume *resume = &t->resume;
     const char *out = t->settings.out;
@@ -133,6 +143,7 @@ bool trainer_is_finished(const Trainer *t) {
     const Resume *resume = &t->resume;
     if (!resume->path) return false;
     bool finished = resume->at.step >= t->plan.steps;
+    // A finished run computes no further update, so the end of its schedule is not compared.
     RunFacts facts = {.seq_len = t->plan.T,
                       .data = stream_identity(t->sequences.stream),
                       .schedule_end = finished ? resume->at.schedule_end : t->plan.schedule.end};
@@ -156,15 +167,18 @@ static bool replaces_run(const Trainer *t) {
 }
 
 void trainer_open_directory(Trainer *t) {
+    // Rank 0 alone writes, so only it needs the directory and its lock.
     if (t->world.rank != 0) return;
     const char *out = t->settings.out;
     t->out = out ? memory_string(out) : run_directory_next();
+    // resume_open has taken the lock where the run continues in its directory.
     if (!t->resume.lock) t->resume.lock = run_directory_lock(t->out, true);
     if (!t->resume.same_out && !replaces_run(t)) run_directory_refuse_used(t->out);
 }
 
 /* Sets the run's directory back to its state at the checkpoint to continue from. */
 static void set_back(const char *out, const Settings *s, const TrainerState *at) {
+    // Checkpoints after this one belong to a course of the run that is not continued.
     checkpoints_set_aside(out, at->step);
     if (!s->keep_best) return;
     checkpoints_mark_best(out, at->best_step);
@@ -188,6 +202,7 @@ void trainer_start_log(Trainer *t, const Dataset *data) {
     bool unseen = s->progress == SCREEN_AUTO && !launcher_output_is_terminal();
     screen_choose(unseen ? SCREEN_LINES : (ScreenStyle)s->progress);
     startup_table_print(&t->plan, s, &t->world, data, &t->sequences);
+    // FLOPs of a token, and the peak of all ranks together: the log divides them for the share of the peak.
     double flops = gpt2_flops_per_token(&t->plan.config), peak = backend_peak_flops() * t->world.size;
     if (resume->same_out) {
         t->log = log_resume(t->out, t->plan.steps, s->log_every, flops, peak, resume->at.log);
@@ -211,6 +226,7 @@ void trainer_start_log(Trainer *t, const Dataset *data) {
 static void restore_checkpoint(Trainer *t) {
     checkpoint_load(t->resume.path, t->start, t->model);
     t->at = t->resume.at;
+    // In its own directory the checkpoint is there already, and need not be saved once more.
     if (t->resume.same_out)
         t->saved = t->at.step;
     else
@@ -224,6 +240,7 @@ void trainer_start_weights(Trainer *t) {
         weights_load(t->start, t->model), checkpoint_check_unchanged(t->model_path);
     else
         gpt2_init(t->model, t->settings.seed);
+    // After the weights are on the device: so the comparison covers the load, too.
     rank_consistency_check_weights(&t->world, t->model);
 }
 
@@ -231,6 +248,7 @@ void trainer_start_weights(Trainer *t) {
 // Checkpoints
 
 bool trainer_is_best(Trainer *t, double loss) {
+    // NaN and infinite losses are never the best: a comparison with NaN is always false.
     if (!t->settings.keep_best || t->at.step == 0 || !isfinite(loss)) return false; // at 0: no checkpoint
     if (t->at.best_step > 0 && loss >= t->at.best_loss) return false;
     t->at.best_step = t->at.step;
@@ -244,16 +262,19 @@ bool trainer_is_best(Trainer *t, double loss) {
  * last checkpoint again, bit for bit: only time is lost. */
 void trainer_save(Trainer *t) {
     if (t->saved == t->at.step) return;
+    // All ranks note the step; only rank 0 has a log, and only it writes.
     t->saved = t->at.step;
     if (!t->log) return;
     Activity before = activity_begin(ACTIVITY_SAVE);
     run_directory_check(t->resume.lock, t->out);
+    // The logs' lengths are taken before the checkpoint is written: a resume cuts the logs back to them.
     t->at.schedule_end = t->plan.schedule.end;
     t->at.data = stream_identity(t->sequences.stream);
     t->at.log = log_offsets(t->log);
     char *path = checkpoints_path(t->out, t->at.step);
     checkpoint_save(path, t->model, &t->at, &t->settings, t->tokenizer);
     log_checkpoint(t->log, t->at.step, path);
+    // Old checkpoints are removed only after the new one is complete.
     keep_checkpoints(t->out, &t->settings, &t->at);
     activity_begin(before);
     free(path);
