@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+// The five constants of the specification. They are odd, so to multiply by one modulo 2^64 loses no information.
 static const uint64_t PRIME1 = 0x9E3779B185EBCA87ULL;
 static const uint64_t PRIME2 = 0xC2B2AE3D27D4EB4FULL;
 static const uint64_t PRIME3 = 0x165667B19E3779F9ULL;
@@ -27,6 +28,8 @@ static inline uint64_t load32(const unsigned char *p) {
 
 /* One lane takes 8 bytes. */
 static inline uint64_t round64(uint64_t lane, uint64_t input) {
+    // A multiplication carries a bit only upwards; the rotation brings high bits down, so that the second one spreads
+    // them.
     return rotate(lane + input * PRIME2, 31) * PRIME1;
 }
 
@@ -37,6 +40,7 @@ static inline uint64_t merge(uint64_t sum, uint64_t lane) {
 
 /* The hot loop: four lanes in registers, 32 bytes at each step. */
 static void take_stripes(uint64_t lanes[4], const unsigned char *p, size_t stripes) {
+    // No lane depends on another one, so a processor computes the four chains of multiplications at the same time.
     uint64_t a = lanes[0], b = lanes[1], c = lanes[2], d = lanes[3];
     for (; stripes > 0; stripes--, p += 32) {
         a = round64(a, load64(p));
@@ -53,6 +57,7 @@ void checksum_begin(Checksum *sum) {
 
 void checksum_add(Checksum *sum, const void *data, size_t bytes) {
     const unsigned char *p = data;
+    // `pending` holds the bytes after the last full stripe of 32: 0 .. 31 of them
     size_t held = sum->bytes % 32;
     sum->bytes += bytes;
     // first complete the 32 bytes that the call before has begun
@@ -63,6 +68,7 @@ void checksum_add(Checksum *sum, const void *data, size_t bytes) {
         if (held + n < 32) return;
         take_stripes(sum->lanes, sum->pending, 1);
     }
+    // the stripes in the middle are read where they are, without a copy
     take_stripes(sum->lanes, p, bytes / 32);
     // fewer than 32 bytes remain for the next call
     if (bytes % 32) memcpy(sum->pending, p + bytes / 32 * 32, bytes % 32);
@@ -71,12 +77,14 @@ void checksum_add(Checksum *sum, const void *data, size_t bytes) {
 uint64_t checksum_value(const Checksum *sum) {
     const uint64_t *l = sum->lanes;
     uint64_t x = PRIME5; // seed + PRIME5, for fewer than 32 bytes
+    // the lanes are rotated by different amounts, so that their order matters
     if (sum->bytes >= 32) {
         x = rotate(l[0], 1) + rotate(l[1], 7) + rotate(l[2], 12) + rotate(l[3], 18);
         for (int i = 0; i < 4; i++) x = merge(x, l[i]);
     }
     x += sum->bytes;
 
+    // The last 0 .. 31 bytes: 8 at a time, then 4, then 1. 23 bytes are 2 steps of 8, 1 of 4 and 3 of 1.
     const unsigned char *p = sum->pending;
     size_t left = sum->bytes % 32;
     for (; left >= 8; left -= 8, p += 8)

@@ -12,10 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// bytes of one read: a full piece of 64 MiB takes 64 of them, each with a sign of activity for the watchdog
 enum { READ_BYTES = 1 << 20 };
 
 /* Adds a complete piece's checksum, as 8 bytes little-endian, to that of the pieces. */
 static void add_piece(Checksum *pieces, uint64_t sum) {
+    // byte by byte, the lowest first: the value must not depend on the machine's byte order
     unsigned char bytes[8];
     for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(sum >> 8 * i);
     checksum_add(pieces, bytes, sizeof bytes);
@@ -31,9 +33,11 @@ void file_checksum_add(FileChecksummer *summer, const void *data, size_t bytes) 
     const unsigned char *at = data;
     summer->bytes += bytes;
     for (size_t n; bytes > 0; at += n, bytes -= n) {
+        // a call may end within a piece or fill several: a full one adds its checksum, and the next piece begins
         size_t room = FILE_CHECKSUM_PIECE - (size_t)summer->piece.bytes;
         n = bytes < room ? bytes : room;
         checksum_add(&summer->piece, at, n);
+        // fewer bytes than the piece still takes: it stays open for the next call
         if (n < room) continue;
         add_piece(&summer->pieces, checksum_value(&summer->piece));
         checksum_begin(&summer->piece);
@@ -41,6 +45,7 @@ void file_checksum_add(FileChecksummer *summer, const void *data, size_t bytes) 
 }
 
 FileChecksum file_checksum_value(const FileChecksummer *summer) {
+    // A copy, so that more bytes may follow. A piece without bytes does not count: 64 MiB are one piece, not two.
     Checksum pieces = summer->pieces;
     if (summer->piece.bytes > 0) add_piece(&pieces, checksum_value(&summer->piece));
     return (FileChecksum){summer->bytes, checksum_value(&pieces)};
@@ -55,10 +60,12 @@ static int read_piece(int descriptor, off_t first, Checksum *piece) {
     while (piece->bytes < FILE_CHECKSUM_PIECE) {
         size_t left = FILE_CHECKSUM_PIECE - (size_t)piece->bytes;
         activity_tick();
+        // pread and not read: all threads share the descriptor, and read would move its one position
         ssize_t n = pread(descriptor, buffer, left < READ_BYTES ? left : READ_BYTES,
                           first + (off_t)piece->bytes);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) failure = errno;
+        // an error or the file's end ends the piece, which is then as long as what was read
         if (n <= 0) break;
         checksum_add(piece, buffer, (size_t)n);
     }
@@ -80,11 +87,13 @@ int file_checksum_read(const char *path, FileChecksum *sum) {
     size_t count = (size_t)status.st_size / FILE_CHECKSUM_PIECE + 1; // the last may be empty
     Checksum *pieces = memory_new(count, sizeof *pieces, "the checksums of a file's pieces");
     int *failures = memory_new(count, sizeof *failures, "the checksums of a file's pieces");
+    // No lock is needed: iteration i writes only element i of the two arrays.
     PARALLEL_EACH
     for (size_t i = 0; i < count; i++)
         failures[i] = read_piece(descriptor, (off_t)i * FILE_CHECKSUM_PIECE, &pieces[i]);
     close(descriptor);
 
+    // Combined in the order of the file, on one thread: the value does not depend on the number of threads.
     int failure = 0;
     Checksum all;
     checksum_begin(&all);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+// What a user can do, for the kinds that share an answer.
 static const char token_data[] = "give token data or text";
 static const char unpack[] = "unpack it first";
 static const char save_weights[] =
@@ -14,6 +15,12 @@ static const char fetch_again[] = "fetch it again";
 
 // ---- by the first bytes -----------------------------------------------------------------------
 
+// Each row: the byte at which the magic number stands, its length, the number itself, and the kind with its advice for
+// places that expect data and for those that expect weights. Most numbers stand at byte 0. A bzip2 file begins with BZh
+// and the digit of its block size, so the constant bytes are those of the first block, at 4. A tar archive begins with
+// a file name of 100 bytes; its "ustar" is at 257. A safetensors file begins with the header's length in 8 bytes: for a
+// header of less than 4 GiB the upper four are 0, and the JSON follows. The pointer of Git LFS must stay last:
+// lfs_pointer relies on it.
 static const struct {
     size_t offset, length;
     const char *start;
@@ -67,8 +74,11 @@ static const void *const lfs_pointer = &magics[sizeof magics / sizeof *magics - 
 
 // ---- llm.c's files ----------------------------------------------------------------------------
 
+// llm.c's magic numbers are dates, yyyymmdd as a decimal number: 20240326 is 26 March 2024.
 enum { FIRST_DATE = 20240000, LAST_DATE = 20250000 };
 
+// Each file has two kinds: one in our byte order, and one with each number's four bytes reversed, as a big-endian
+// machine writes it. Reversed, 20240326 = 0x0134D7C6 reads as 0xC6D73401.
 static const struct {
     uint32_t magic;
     FileKind kind, swapped; // of the other byte order
@@ -97,6 +107,7 @@ static const FileKind unknown_swapped = {
     "a byte-swapped (big-endian) llm.c file of an unknown kind",
     "write it again on a little-endian machine", "write it again on a little-endian machine"};
 
+// The number after the magic one is a small version. A larger one shows that a swapped date was chance.
 enum { MOST_VERSION = 16 };
 
 static bool is_date(uint32_t number) { return number > FIRST_DATE && number < LAST_DATE; }
@@ -105,6 +116,7 @@ static bool is_date(uint32_t number) { return number > FIRST_DATE && number < LA
  * token file is mistaken for such a file: in our byte order a date is an id that GPT-2 does not have, in the other
  * one date and version are four ids that follow each other once in 1e14. */
 static FileKind llmc_kind(uint32_t number, uint32_t version) {
+    // both byte orders are tried: a file from a big-endian machine gets its own advice
     uint32_t swapped = __builtin_bswap32(number);
     bool is_swapped = is_date(swapped) && __builtin_bswap32(version) <= MOST_VERSION;
     for (size_t i = 0; i < sizeof llmc_files / sizeof *llmc_files; i++) {
@@ -118,12 +130,14 @@ static FileKind llmc_kind(uint32_t number, uint32_t version) {
 
 // -----------------------------------------------------------------------------------------------
 
+// how many bytes are looked at, and how few are too few: some bytes of binary data may be printable by chance
 enum { TEXT_HEAD = 64, TEXT_LEAST = 32 };
 
 static bool is_blank(unsigned char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 /* Whether a file's first bytes are all ASCII letters, signs and blanks. */
 static bool head_is_text(const unsigned char *head, size_t bytes) {
+    // bytes from 0x80 on are refused, too: UTF-8 with other than ASCII letters at its start does not count as text here
     for (size_t i = 0; i < bytes && i < TEXT_HEAD; i++)
         if (!is_blank(head[i]) && (head[i] < ' ' || head[i] > '~')) return false;
     return true;
@@ -131,6 +145,7 @@ static bool head_is_text(const unsigned char *head, size_t bytes) {
 
 /* The first bytes of a file, at most `most`. */
 static const unsigned char *head_of(File *file, size_t most, size_t *bytes) {
+    // file_at refuses bytes beyond the end, so a short file is asked only for what it has
     *bytes = file_size(file) < most ? file_size(file) : most;
     return file_at(file, 0, *bytes);
 }
@@ -144,22 +159,26 @@ bool file_starts_as_text(File *file) {
 bool file_is_markup(File *file) {
     size_t bytes, i = 0;
     const unsigned char *head = head_of(file, TEXT_HEAD, &bytes);
+    // a web page may begin with blank lines
     while (i < bytes && is_blank(head[i])) i++;
     return i < bytes && head[i] == '<' && head_is_text(head, bytes);
 }
 
 FileKind file_kind_of_head(const unsigned char *head, size_t bytes) {
     bool text = head_is_text(head, bytes); // which may well begin with GGUF
+    // In text only the LFS pointer is looked for, which is text itself: "GGUF is a format ..." is no model.
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if ((!text || &magics[i] == lfs_pointer) && bytes >= magics[i].offset + magics[i].length &&
             memcmp(head + magics[i].offset, magics[i].start, magics[i].length) == 0)
             return magics[i].kind;
+    // A file without a second number gets a version that is too large, so only a date in our byte order can match.
     if (bytes < 4) return (FileKind){NULL, NULL, NULL};
     return llmc_kind(load_u32(head), bytes < 8 ? UINT32_MAX : load_u32(head + 4));
 }
 
 FileKind file_kind(File *file) {
     size_t bytes;
+    // the last magic number in the table ends at byte 262, so 512 bytes are enough
     const unsigned char *head = head_of(file, FILE_KIND_HEAD, &bytes);
     return file_kind_of_head(head, bytes);
 }

@@ -28,6 +28,7 @@ struct File {
     File *next; // of the open files
 };
 
+// all files that are mapped: when a page cannot be read, the handler below looks up whose it is
 static File *open_files;
 
 /* The pages that this process may hold: bytes from .. to of one file. */
@@ -55,10 +56,12 @@ static void on_bus_error(int signal, siginfo_t *info, void *context) {
     sigaction(signal, &inherited, NULL);
 }
 
+// Installs the handler, once, with the first file.
 static void watch_bus_errors(void) {
     static bool watched;
     if (watched) return;
     watched = true;
+    // SA_SIGINFO: the handler is told the address that could not be read
     struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, &inherited);
@@ -70,6 +73,7 @@ static void watch_bus_errors(void) {
 static void refuse_dangling(const char *path) {
     char target[PATH_MAX];
     ssize_t length = readlink(path, target, sizeof target - 1);
+    // not a link: the caller knows what to say
     if (length < 0) return;
     target[length] = '\0';
     fatal(EXIT_INPUT, "%s: is a link to %s, which does not exist; fetch that file, or correct the link", path, target);
@@ -79,9 +83,12 @@ static void refuse_dangling(const char *path) {
 static _Noreturn void missing(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char folder[PATH_MAX], best[NAME_MAX + 1] = "";
+    // the directory with its slash: "data/" for "data/a.bin", "./" for a bare name
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2,
              slash ? path : "./");
     refuse_dangling(path);
+    // Looks for the name with the fewest slips of typing. One more than slip_distance allows: such a name is never
+    // taken.
     int least = slip_distance(name) + 1;
     DIR *directory = opendir(folder);
     if (!directory)
@@ -89,7 +96,9 @@ static _Noreturn void missing(const char *path) {
               folder);
     for (struct dirent *entry; (entry = readdir(directory));) {
         int distance = edit_distance(name, entry->d_name);
+        // hidden files are proposed only where a hidden one was asked for
         if (entry->d_name[0] == '.' && name[0] != '.') continue;
+        // of equally near names the first in the alphabet, since readdir lists in no order
         if (distance > least || (distance == least && strcmp(entry->d_name, best) >= 0)) continue;
         least = distance;
         snprintf(best, sizeof best, "%s", entry->d_name);
@@ -109,6 +118,7 @@ static int open_regular(const char *path, size_t *size) {
               strerror(errno));
     struct stat status;
     if (fstat(fd, &status) != 0) fatal(EXIT_INPUT, "%s: cannot be read: %s", path, strerror(errno));
+    // only a regular file has a size and can be mapped; a pipe can be read with byte_stream.h
     if (!S_ISREG(status.st_mode))
         fatal(EXIT_INPUT, "%s: is a %s, but a regular file is expected%s", path,
               S_ISDIR(status.st_mode) ? "directory" : "pipe or device",
@@ -121,6 +131,7 @@ File *file_open(const char *path) {
     File *file = memory_new(1, sizeof *file, path);
     file->path = path;
     int fd = open_regular(path, &file->size);
+    // mmap refuses a length of 0, so an empty file has no mapping
     if (file->size) {
         void *bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED)
@@ -128,6 +139,7 @@ File *file_open(const char *path) {
                   strerror(errno));
         file->bytes = bytes;
     }
+    // the mapping stays valid without the descriptor
     close(fd);
     watch_bus_errors();
     file->next = open_files;
@@ -137,6 +149,7 @@ File *file_open(const char *path) {
 
 void file_close(File *file) {
     if (!file) return;
+    // link: the pointer that leads to this file, the head of the list or `next` of the file before
     File **link = &open_files;
     while (*link != file) link = &(*link)->next;
     *link = file->next;
@@ -156,6 +169,8 @@ size_t file_size(const File *file) { return file->size; }
 static void move_window(File *file, size_t offset, size_t count) {
     if (window.file)
         madvise(window.file->bytes + window.from, window.to - window.from, MADV_DONTNEED);
+    // Both ends of the window are multiples of WINDOW, or the end of the file: bytes 5 MiB .. 5.5 MiB of a large file
+    // get the window 4 MiB .. 6 MiB. Small reads that follow each other then move it only once in 2 MiB.
     size_t rest = file->size - (offset + count), pad = WINDOW - (offset + count) % WINDOW;
     window.file = file;
     window.from = offset - offset % WINDOW;
@@ -163,10 +178,12 @@ static void move_window(File *file, size_t offset, size_t count) {
 }
 
 const unsigned char *file_at(File *file, size_t offset, size_t count) {
+    // subtracted, not added: offset and count may come from a damaged header, and their sum could wrap
     if (offset > file->size || count > file->size - offset)
         fatal(EXIT_INPUT,
               "%s: size is %zu bytes, but %zu bytes at byte %zu are expected: is it cut?",
               file->path, file->size, count, offset);
+    // never NULL, even for an empty file: memcpy and json_read take the pointer as it is
     if (count == 0) return (const unsigned char *)"";
     if (file != window.file || offset < window.from || offset + count > window.to)
         move_window(file, offset, count);

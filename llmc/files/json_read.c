@@ -13,12 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+// MAX_DEPTH bounds the recursion, and so the stack: a text of a million [ must not overflow it.
 enum { MAX_DEPTH = 64, BLOCK_VALUES = 128, MAX_NUMBER = 64 };
 
 /* Values that any text may have, and for a longer one the bytes of text that each must have: a value takes 56 bytes
  * of memory, but 2 of a text such as [0,0,0]. The header of a file of tensors has 7 or more. */
 enum { SOME_VALUES = 4096, BYTES_A_VALUE = 6 };
 
+// One allocation serves 128 values. A block never grows or moves, so pointers to its values stay valid.
 typedef struct Block {
     struct Block *next;
     size_t used;
@@ -47,6 +49,7 @@ typedef struct {
 static bool fail(Parser *p, const char *where, const char *what) {
     if (p->failed) return false;
     p->failed = true;
+    // Counted in the original text, because decoding overwrites the copy. A column is a byte, counted from 1.
     int line = 1;
     const char *line_start = p->original, *place = p->original + (where - p->start);
     for (const char *c = p->original; c < place; c++)
@@ -92,6 +95,11 @@ static int32_t hex4(const Parser *p, const char *at) {
 
 /* Writes a code point as UTF-8, 1 to 4 bytes; returns the place after it. */
 static char *put_utf8(char *to, int32_t code) {
+    // RFC 3629, section 3; x: the bits of the code point, the highest first
+    //   U+0000  .. U+007F    0xxxxxxx
+    //   U+0080  .. U+07FF    110xxxxx 10xxxxxx
+    //   U+0800  .. U+FFFF    1110xxxx 10xxxxxx 10xxxxxx
+    //   U+10000 .. U+10FFFF  11110xxx 10xxxxxx 10xxxxxx 10xxxxxx
     if (code < 0x80) {
         *to++ = (char)code;
     } else if (code < 0x800) {
@@ -116,6 +124,7 @@ static bool take_unicode_escape(Parser *p, char **to) {
     int32_t code = hex4(p, p->at + 1);
     if (code < 0) return fail(p, where, "\\u without four hexadecimal digits");
     p->at += 5;
+    // A code point beyond U+FFFF is two escapes, a high and a low half of 10 bits each: D83D and DE00 are U+1F600.
     if (code >= 0xD800 && code < 0xDC00) {
         int32_t low =
             p->end - p->at >= 6 && p->at[0] == '\\' && p->at[1] == 'u' ? hex4(p, p->at + 2) : -1;
@@ -132,8 +141,10 @@ static bool take_unicode_escape(Parser *p, char **to) {
 
 /* p->at is after the backslash. */
 static bool take_escape(Parser *p, char **to) {
+    // the letter after the backslash, and at the same place in `values` what it stands for
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     if (*p->at == 'u') return take_unicode_escape(p, to);
+    // At the text's end *p->at is 0, which strchr would find: as the 0 that ends `names`.
     const char *name = *p->at ? strchr(names, *p->at) : NULL;
     if (!name) return fail(p, p->at - 1, "an unknown escape in a string");
     *(*to)++ = values[name - names];
@@ -143,6 +154,7 @@ static bool take_escape(Parser *p, char **to) {
 
 /* p->at is at the opening quote. *out is the decoded string, ended by 0 where it ends. */
 static bool take_string(Parser *p, const char **out) {
+    // The decoded bytes go to `to`, which never passes p->at: what is still to be read is not overwritten.
     const char *opening = p->at++;
     char *to = p->at;
     *out = to;
@@ -152,6 +164,7 @@ static bool take_string(Parser *p, const char **out) {
             if (!take_escape(p, &to)) return false;
             continue;
         }
+        // RFC 8259 allows control characters only as escapes; a quote that is missing shows at the line's end
         if ((unsigned char)*p->at < 0x20) return fail(p, p->at, "a control character in a string");
         size_t length = utf8_length((unsigned char *)p->at, (size_t)(p->end - p->at));
         if (length == 0) return fail(p, p->at, "a string that is not UTF-8");
@@ -160,6 +173,7 @@ static bool take_string(Parser *p, const char **out) {
     }
     if (p->at == p->end) return fail(p, opening, "a string without an end");
     p->at++;
+    // only after the closing quote was taken: without escapes the 0 stands in its place
     *to = '\0';
     return true;
 }
@@ -182,6 +196,7 @@ static bool take_number(Parser *p, Json *value) {
     value->text = start;
     value->is_integer = true;
     take(p, '-');
+    // a whole part of 0 ends there; any other has one digit or more
     if (!take(p, '0') && !take_digits(p)) return fail(p, start, "no value where one is expected");
     if (p->at < p->end && is_digit(*p->at)) return fail(p, start, "a number with a leading zero");
     if (take(p, '.')) {
@@ -193,11 +208,13 @@ static bool take_number(Parser *p, Json *value) {
         if (!take(p, '+')) take(p, '-');
         if (!take_digits(p)) return fail(p, start, "a number without digits in its exponent");
     }
+    // strtod reads up to a 0, but in the text a comma or a bracket follows: the number is copied
     char spelling[MAX_NUMBER + 1] = {0};
     if (p->at - start > MAX_NUMBER) return fail(p, start, "a number of more than 64 characters");
     memcpy(spelling, start, (size_t)(p->at - start));
     value->number = strtod(spelling, NULL);
     if (!isfinite(value->number)) return fail(p, start, "a number too large for a double");
+    // strtoll tells by errno that the number does not fit 64 bits: then it is kept only as a double
     errno = 0;
     if (value->is_integer) value->integer = strtoll(spelling, NULL, 10);
     if (errno) value->is_integer = false;
@@ -237,6 +254,7 @@ static Json *new_value(Document *d) {
 }
 
 static int by_name(const void *a, const void *b) {
+    // a and b point to elements of an array of strings
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
@@ -278,6 +296,8 @@ static bool take_elements(Parser *p, Json *value, int depth) {
     skip_space(p);
     if (take(p, closing)) return true;
 
+    // link: where the address of the next element goes, first into the value, then into the element before After a
+    // comma an element must follow: [1,] is refused.
     const Json **link = &value->first;
     do {
         // memory in proportion to the text: 30 MB of "[0,0,0..." must not become a gigabyte
@@ -329,6 +349,7 @@ static void end_numbers(Document *document) {
 
 const Json *json_read(const char *text, size_t bytes, char *problem) {
     Document *document = memory_new(1, sizeof *document, "a JSON document");
+    // a copy, since strings are decoded in place; the 0 after it lets the parser look at the character at the end
     document->text = memory_new(size_add(bytes, 1, "a JSON text"), 1, "a JSON text");
     memcpy(document->text, text, bytes);
     char *start = document->text;
@@ -340,6 +361,7 @@ const Json *json_read(const char *text, size_t bytes, char *problem) {
                 .problem = problem,
                 .most_values = SOME_VALUES + bytes / BYTES_A_VALUE};
     if (p.most_values > UINT32_MAX) p.most_values = UINT32_MAX; // Json.count
+    // a text is one value, with blanks around it and nothing else
     if (take_value(&p, &document->root, 0)) {
         skip_space(&p);
         if (p.at < p.end) fail(&p, p.at, "something after the end of the value");
@@ -355,6 +377,7 @@ const Json *json_read(const char *text, size_t bytes, char *problem) {
 void json_free(const Json *root) {
     Document *document = (Document *)root;
     if (!document) return;
+    // the root is no element of a block: it is a part of the document
     for (Block *block = document->blocks; block;) {
         Block *next = block->next;
         free(block);
@@ -384,6 +407,7 @@ bool json_is(const Json *value, const char *text) {
 
 const char *json_shown(const char *text, char shown[JSON_SHOWN]) {
     snprintf(shown, JSON_SHOWN, "%.60s%s", text, strlen(text) > 60 ? "..." : "");
+    // a line break or an escape sequence from a file must not spoil the message or the terminal
     for (char *c = shown; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7F) *c = '?';
     return shown;

@@ -35,6 +35,7 @@ struct OutputFile {
     int descriptor;
     unsigned char *buffer; // (BUFFER_BYTES), of which the first `used` wait to be written
     size_t used;
+    // bytes given to the system, and how many of these it was asked to start writing
     uint64_t written, sent;
     FileChecksummer sum; // of what was written
 };
@@ -46,6 +47,8 @@ int output_remove(const char *name) {
     Temporary temporary;
     int failure = temporary_make(&temporary, name);
     if (failure) return failure;
+    // After this rename the name is free. If removing then fails, a marked directory is left, which temporary_clean
+    // removes later.
     if (rename(name, temporary.content) != 0) failure = errno;
     int left = temporary_remove(&temporary);
     return failure ? failure : left;
@@ -53,6 +56,7 @@ int output_remove(const char *name) {
 
 /* The end of an output that could not be written. The reason is in errno. */
 _Noreturn static void fail(Output *output, const char *doing, const char *path) {
+    // kept, because the calls below change errno
     int reason = errno;
     char *where = memory_string(path); // which may be a path in the temporary directory
     temporary_remove(&output->temporary);
@@ -84,6 +88,7 @@ static char *parent_of(const char *name) {
         free(parent);
         return memory_string(".");
     }
+    // "/a" has the parent "/", which keeps its slash; "a/b" has "a"
     slash[slash == parent] = '\0';
     return parent;
 }
@@ -92,12 +97,15 @@ static char *parent_of(const char *name) {
 Output *output_begin(const char *name, OutputKind kind) {
     Output *output = memory_new(1, sizeof *output, "an output");
     output->name = memory_string(name);
+    // "out/" means "out": the temporary directory must be made beside it, not in it
     for (size_t n = strlen(name); n > 1 && name[n - 1] == '/'; n--) output->name[n - 1] = '\0';
     name = output->name;
     output->parent = parent_of(name);
     output->kind = kind;
     const char *slash = strrchr(name, '/');
+    // leftovers of killed processes go first: this output may need their space
     temporary_clean(output->parent, slash ? slash + 1 : name);
+    // refused before the work begins; for a new file, rename_to_name looks once more at the end
     if (kind != OUTPUT_FILE && path_exists(name))
         fatal(EXIT_RUNTIME, "%s: exists already; move it away or choose another name", name);
     // everything is written beside the target, on the same file system, so that the rename is atomic
@@ -116,6 +124,7 @@ OutputFile *output_open(Output *output, const char *name) {
     file->path = name ? path_join(output->temporary.content, name) : memory_string(output->temporary.content);
     file->buffer = memory_new(BUFFER_BYTES, 1, "the buffer of an output file");
     file_checksum_begin(&file->sum);
+    // O_EXCL: the directory is new and has one owner, so no file of this name can be there
     file->descriptor = open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file->descriptor < 0) fail(output, "create", file->path);
     return file;
@@ -124,6 +133,7 @@ OutputFile *output_open(Output *output, const char *name) {
 /* Asks the system to start writing what it holds of the file, so that the sync at the end is short. */
 static void send(OutputFile *file) {
     if (file->written - file->sent < SEND_BYTES) return;
+// Linux only: elsewhere the sync at the end writes everything
 #ifdef SYNC_FILE_RANGE_WRITE
     off_t from = (off_t)file->sent, bytes = (off_t)(file->written - file->sent);
     sync_file_range(file->descriptor, from, bytes,
@@ -133,12 +143,15 @@ static void send(OutputFile *file) {
 }
 
 static void write_all(OutputFile *file, const unsigned char *data, size_t bytes) {
+    // computed from memory, not from the file: damage on the way to the disk shows when the file is verified
     file_checksum_add(&file->sum, data, bytes);
     file->written += bytes;
+    // write(2) may take only a part, or be interrupted before the first byte: the rest is tried again
     while (bytes > 0) {
         activity_tick();
         ssize_t n = write(file->descriptor, data, bytes);
         if (n < 0 && errno == EINTR) continue;
+        // neither progress nor an error: to try again could go on for ever
         if (n == 0) errno = EIO;
         if (n <= 0) fail(file->output, "write", file->path);
         data += n, bytes -= (size_t)n;
@@ -147,10 +160,12 @@ static void write_all(OutputFile *file, const unsigned char *data, size_t bytes)
 }
 
 void output_write(OutputFile *file, const void *data, size_t bytes) {
+    // it does not fit behind what is buffered, which comes earlier in the file and so is written first
     if (bytes > BUFFER_BYTES - file->used) {
         write_all(file, file->buffer, file->used);
         file->used = 0;
     }
+    // a large block, such as a tensor, goes to the system without a copy
     if (bytes >= BUFFER_BYTES) {
         write_all(file, data, bytes);
     } else {
@@ -173,6 +188,8 @@ void output_print(OutputFile *file, const char *format, ...) {
 FileChecksum output_close(OutputFile *file) {
     write_all(file, file->buffer, file->used);
     file->used = 0;
+    // A write may fail after write(2) has returned: fsync and close report it. Only after both may the file get its
+    // name.
     if (fsync(file->descriptor) != 0) fail(file->output, "sync to the disk", file->path);
     if (close(file->descriptor) != 0) fail(file->output, "close", file->path);
     FileChecksum sum = file_checksum_value(&file->sum);
@@ -192,6 +209,10 @@ static int rename_to_name(const Output *output) {
 }
 
 void output_commit(Output *output) {
+    // What NAME is after a power cut:
+    //   before the rename               as it was before: absent, or the file that is to be replaced
+    //   before the sync of the parent   as it was before, or complete: its entry may not be on the disk yet
+    //   after it                        complete
     if (output->kind == OUTPUT_DIRECTORY) sync_directory(output, output->temporary.content);
     // contents are on the disk before the name is; then the directory is fsynced
     if (rename_to_name(output) != 0) fail(output, "rename to its name", output->name);

@@ -56,6 +56,7 @@ static int remove_files(int descriptor, int *failure) {
 
 /* Removes a file, a link, or a directory of plain files. Returns 0 or an errno. */
 static int remove_at(int parent, const char *name) {
+    // unlink first: it removes a link itself, never what the link leads to, and fails for a directory
     if (unlinkat(parent, name, 0) == 0 || errno == ENOENT) return 0;
     if (errno != EISDIR && errno != EPERM) return errno; // Linux and POSIX call a directory so
     int failure = errno, removed;
@@ -74,6 +75,7 @@ static int remove_at(int parent, const char *name) {
 static int remove_opened(int directory, const char *path) {
     int failure = remove_at(directory, content_name);
     if (!failure) failure = remove_at(directory, mark_name); // last: until then it is known as ours
+    // ENOENT: another process removed it at the same time
     if (!failure && rmdir(path) != 0 && errno != ENOENT) failure = errno;
     return failure;
 }
@@ -101,6 +103,7 @@ static void remember(const char *directory) {
     if (!registered) atexit(remove_latest);
     registered = true;
     free(latest.directory);
+    // a copy: temporary_remove frees the path of the Temporary
     latest.directory = directory ? memory_string(directory) : NULL;
     latest.owner = getpid();
 }
@@ -122,6 +125,8 @@ static char *next_name(const char *name) {
     struct timespec now;
     char digits[INFIX + HEX + 1];
     clock_gettime(CLOCK_REALTIME, &now);
+    // Time, process and a count: two processes, or two outputs of one process in the same nanosecond, get different
+    // names.
     uint64_t number = hash_mix((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
     number = hash_mix(number ^ (uint64_t)getpid() << 32 ^ count++);
     snprintf(digits, sizeof digits, "%s%016" PRIx64, infix, number);
@@ -138,6 +143,8 @@ static int make_mark(const char *directory) {
     failure = errno;
     if (mark >= 0) {
         failure = 0;
+        // clean_one of another process may have opened the new mark and locked it first: it is about to remove the
+        // directory
         if (lock_descriptor(mark) == EWOULDBLOCK) failure = ENOENT; // it is being removed
         struct stat status;
         if (!failure && fstat(mark, &status) == 0 && status.st_nlink == 0) failure = ENOENT; // it was
@@ -151,6 +158,8 @@ static int make_mark(const char *directory) {
 }
 
 int temporary_make(Temporary *temporary, const char *name) {
+    // EEXIST: the name is taken. ENOENT: another process removed the directory before it had its mark. Both are tried
+    // again with a new name; any other failure is final.
     int failure = EEXIST;
     for (int i = 0; i < TRIES && (failure == EEXIST || failure == ENOENT); i++) {
         char *directory = next_name(name);
@@ -190,6 +199,8 @@ int temporary_remove(Temporary *temporary) {
 
 /* Whether an entry is called as next_name calls it; name NULL: of any NAME. */
 static bool is_temporary_name(const char *entry, const char *name) {
+    // The tail ".train_gpt2-0123456789abcdef.tmp" has a fixed length, 12 + 16 + 4, so it is found from the end: NAME
+    // may itself contain such text.
     size_t length = strlen(entry), tail = INFIX + HEX + SUFFIX;
     if (length <= tail || strcmp(entry + length - SUFFIX, suffix) != 0) return false;
     const char *middle = entry + length - tail;
@@ -204,9 +215,12 @@ static void clean_one(const char *path) {
     int directory = open_directory(AT_FDCWD, path);
     if (directory < 0) return;
     int mark = openat(directory, mark_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    // The lock is held until the mark is closed below, so that two processes do not remove one directory at the same
+    // time.
     if (mark >= 0 && fstat(directory, &status) == 0 && status.st_uid == geteuid() && lock_descriptor(mark) == 0)
         remove_opened(directory, path);
     else if (mark < 0)
+        // rmdir refuses a directory that is not empty: content without a mark is not ours
         rmdir(path);
     if (mark >= 0) close(mark);
     close(directory);
