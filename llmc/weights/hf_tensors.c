@@ -24,9 +24,11 @@ enum {
  * GPT2LMHeadModel, "module." that of DistributedDataParallel, "_orig_mod." that of torch.compile. */
 static bool is_prefix(const char *name, size_t length) {
     static const char *const words[] = {"transformer.", "module.", "_orig_mod.", "model."};
+    // takes known words from the front until none is left: "module._orig_mod.transformer." has three
     while (length > 0) {
         size_t i = 0, count = sizeof words / sizeof words[0];
         while (i < count && strncmp(name, words[i], strlen(words[i])) != 0) i++;
+        // an unknown word, or one that would end in the part of the name behind the prefix
         if (i == count || strlen(words[i]) > length) return false;
         name += strlen(words[i]), length -= strlen(words[i]);
     }
@@ -39,6 +41,7 @@ void hf_prefix(const SafeTensors *file, char prefix[HF_PREFIX]) {
     for (int i = 0; i < safetensors_count(file); i++) {
         const char *name = safetensors_get(file, i)->name;
         size_t length = strlen(name), before = length - (sizeof last - 1);
+        // the length is compared first: for a shorter name `before` has wrapped to a huge number
         if (length < sizeof last - 1 || before >= HF_PREFIX || strcmp(name + before, last) != 0) continue;
         if (is_prefix(name, before)) snprintf(prefix, HF_PREFIX, "%.*s", (int)before, name);
     }
@@ -48,6 +51,7 @@ enum { HEAD_NAME = HF_PREFIX + 16 };
 
 /* The name of the output matrix, which lies beside the transformer, not in it. */
 static const char *head_name(const char *prefix, char name[HEAD_NAME]) {
+    // "module.transformer." gives "module.lm_head.weight", and "" gives "lm_head.weight"
     static const char inner[] = "transformer.";
     size_t length = strlen(prefix), tail = sizeof inner - 1;
     if (length >= tail && strcmp(prefix + length - tail, inner) == 0) length -= tail;
@@ -57,6 +61,7 @@ static const char *head_name(const char *prefix, char name[HEAD_NAME]) {
 
 /* Whether a name is that of a causal mask that old versions stored: h.N.attn.bias, .masked_bias. */
 static bool is_mask(const char *name) {
+    // sscanf reaches %n, which sets `end`, only where the text before it matches as well
     int layer, end = 0;
     if (sscanf(name, "h.%d.attn.%n", &layer, &end) != 1 || end == 0) return false;
     return strcmp(name + end, "bias") == 0 || strcmp(name + end, "masked_bias") == 0;
@@ -88,6 +93,7 @@ static const SafeTensor *find(const SafeTensors *file, const char *prefix, const
               stored->dtype);
 
     // Conv1D matrices are stored (in, out)
+    // The shape shows a wrong orientation, unless the matrix is square: attn.c_proj.weight is (C, C) either way.
     size_t rows = tensor->shape[0], columns = tensor_columns(tensor);
     size_t want[2] = {tensor->transposed ? columns : rows, tensor->transposed ? rows : columns};
     if (stored->dims != tensor->dims ||
@@ -107,6 +113,8 @@ static void check_tied(SafeTensors *file, const SafeTensor *head, const char *pr
     const SafeTensor *embedding = find(file, prefix, wte);
     const char *path = safetensor_path(file, head);
     bool same = strcmp(head->dtype, embedding->dtype) == 0 && head->count == embedding->count;
+    // Compared in pieces, so that a large embedding is never resident as a whole. The first pointer stays valid when
+    // the second call moves the window of input.c.
     size_t width = safetensor_width(head);
     for (size_t done = 0, n; same && done < head->count; done += n) {
         n = head->count - done < PIECE ? head->count - done : PIECE;
@@ -123,10 +131,13 @@ void hf_check_weights(SafeTensors *file, const char *prefix, const TensorTable *
     char head[HEAD_NAME], wte[HF_PREFIX + 16];
     head_name(prefix, head);
     snprintf(wte, sizeof wte, "%swte.weight", prefix);
+    // first, that the file has each tensor of the model
     for (int i = 0; i < table->count; i++) find(file, prefix, &table->tensors[i]);
+    // then, that each tensor of the file is one of the model
     for (int i = 0; i < safetensors_count(file); i++) {
         const SafeTensor *stored = safetensors_get(file, i);
         const char *name = stored->name;
+        // without wte.weight beside it, lm_head.weight is the tied matrix itself, which find has checked
         if (strcmp(name, head) == 0) {
             if (safetensors_find(file, wte)) check_tied(file, stored, prefix, &table->tensors[0]);
             continue;
@@ -143,6 +154,7 @@ void hf_check_weights(SafeTensors *file, const char *prefix, const TensorTable *
 }
 
 const char *hf_dtype(const SafeTensors *file, const char *prefix, const TensorTable *table) {
+    // that of wte, for all: tensors of one file may differ in type, and each is converted by its own
     return find(file, prefix, &table->tensors[0])->dtype;
 }
 
@@ -170,6 +182,7 @@ HfReader *hf_reader_new(SafeTensors *file, const char *prefix, const TensorTable
     reader->file = file;
     reader->prefix = prefix;
     reader->table = table;
+    // one buffer for all, since a matrix is held only until the next is read: 9 MiB for GPT-2 124M
     reader->bytes = largest_matrix(table);
     reader->matrix = memory_map(reader->bytes, "a matrix");
     return reader;
@@ -193,6 +206,7 @@ static void read_plain(const HfReader *reader, const SafeTensor *stored, size_t 
 
 void hf_read_rows(void *context, const Tensor *tensor, size_t row, size_t rows, float *out) {
     HfReader *reader = context;
+    // the tensor as it is stored: of wpe, the model may want only the first rows
     const Tensor *whole = &reader->table->tensors[tensor_table_find(reader->table, tensor->name)];
     const SafeTensor *stored = find(reader->file, reader->prefix, whole);
     size_t columns = tensor_columns(tensor);
@@ -200,6 +214,8 @@ void hf_read_rows(void *context, const Tensor *tensor, size_t row, size_t rows, 
         read_plain(reader, stored, row * columns, rows * columns, out);
         return;
     }
+    // A row (in) is a column of the file's matrix (in, out), so all of it must be read. The calls for further rows of
+    // the tensor find it here.
     if (reader->held != whole) read_plain(reader, stored, 0, stored->count, reader->matrix);
     reader->held = whole;
     transpose_columns(out, reader->matrix, columns, whole->shape[0], row, rows);
@@ -220,6 +236,7 @@ static void write_header(OutputFile *file, const TensorTable *table, const Tenso
             SafeTensorSpec *spec = &specs[n++];
             snprintf(spec->name, sizeof spec->name, "%s%s", groups[g].prefix, tensor->name);
             spec->dims = tensor->dims;
+            // shape[1] counts only where dims is 2; a tensor of one dimension is never transposed
             spec->shape[0] = tensor->transposed ? tensor->shape[1] : tensor->shape[0];
             spec->shape[1] = tensor->transposed ? tensor->shape[0] : tensor->shape[1];
         }
@@ -229,6 +246,7 @@ static void write_header(OutputFile *file, const TensorTable *table, const Tenso
 
 /* A RowWriter into the file. */
 static void write_rows(void *file, const Tensor *tensor, size_t row, size_t rows, float *values) {
+    // rows come in order and without gaps, so the next bytes of the file are theirs
     (void)row;
     output_write(file, values, rows * tensor_columns(tensor) * sizeof(float));
 }
@@ -243,10 +261,12 @@ typedef struct {
 static void write_transposed(OutputFile *file, const TensorGroup *group, const Tensor *tensor,
                              const Buffers *buffers) {
     size_t out = tensor->shape[0], in = tensor->shape[1], bytes = out * sizeof(float);
+    // at least 1: a strip has room for a whole column
     size_t most = buffers->strip_bytes / bytes;
     group->read(group->context, tensor, 0, out, buffers->matrix);
     for (size_t first = 0, count; first < in; first += count) {
         count = in - first < most ? in - first : most;
+        // the strip is (count, out): rows first .. first+count of the file's (in, out)
         transpose_columns(buffers->strip, buffers->matrix, out, in, first, count);
         output_write(file, buffers->strip, count * bytes);
     }
@@ -258,6 +278,7 @@ void hf_write_tensors(OutputFile *file, const TensorTable *table, const TensorGr
     buffers.strip_bytes = buffers.matrix_bytes < STRIP_BYTES ? buffers.matrix_bytes : STRIP_BYTES;
     buffers.matrix = memory_map(buffers.matrix_bytes, "a matrix");
     buffers.strip = memory_map(buffers.strip_bytes, "a strip of a matrix");
+    // the shapes alone give all offsets, so the header is written before any element is read
     write_header(file, table, groups, count);
     for (int g = 0; g < count; g++)
         for (int i = 0; i < table->count; i++) {

@@ -43,6 +43,8 @@ struct SafeTensors {
     size_t named;
 };
 
+// The types that the format knows, with the bytes of an element. Only three can be weights here; the sizes of the
+// others are needed to check that the tensors cover the file.
 static const struct {
     const char *name;
     size_t bytes;
@@ -62,6 +64,7 @@ static int dtype_of(const char *name) {
 // ---------------------------------------------------------------------------------------------
 // Reading the header
 
+// Ends the program for a fault of one tensor: file, tensor, and what is wrong.
 __attribute__((format(printf, 3, 4))) _Noreturn static void
 bad_tensor(const Part *part, const char *name, const char *format, ...) {
     char message[300], shown[JSON_SHOWN];
@@ -79,6 +82,7 @@ static const Json *read_header(Part *part, const char *path) {
     if (size < LENGTH_BYTES)
         fatal(EXIT_INPUT, "%s: %zu bytes are too few for a safetensors file; is it the right file?",
               path, size);
+    // In a file of another kind these 8 bytes are most often a huge number, which the next two checks refuse.
     uint64_t length = load_u64(file_at(part->file, 0, LENGTH_BYTES));
     if (length > MAX_HEADER)
         fatal(EXIT_INPUT,
@@ -94,6 +98,7 @@ static const Json *read_header(Part *part, const char *path) {
 
     const char *text = (const char *)file_at(part->file, LENGTH_BYTES, (size_t)length);
     // the reference reader wants { as the first byte, too
+    // checked before the parser, which would allow blanks first
     if (length == 0 || text[0] != '{')
         fatal(EXIT_INPUT, "%s: the header does not start with {: not a safetensors file", path);
     char problem[JSON_PROBLEM];
@@ -131,6 +136,7 @@ static void read_shape(const Part *part, const Json *entry, SafeTensor *tensor) 
                    SAFETENSORS_DIMS);
 
     // sizes may be anything: products are checked for overflow
+    // without sizes it is a scalar, one element; a size of 0 makes an empty tensor, which is allowed
     tensor->dtype = dtypes[type].name;
     tensor->count = 1;
     for (const Json *size = shape->first; size; size = size->next) {
@@ -159,6 +165,7 @@ static SafeTensor read_tensor(const Part *part, const Json *entry) {
     if (!offsets || offsets->kind != JSON_ARRAY || offsets->count != 2)
         bad_tensor(part, entry->name, "data_offsets is %s, expected an array of two numbers",
                    json_kind(offsets));
+    // the end may be no less than the beginning: that is its lower bound here
     if (!json_integer(offsets->first, 0, INT64_MAX, &begin) ||
         !json_integer(offsets->first->next, begin, INT64_MAX, &end))
         bad_tensor(part, entry->name,
@@ -167,6 +174,7 @@ static SafeTensor read_tensor(const Part *part, const Json *entry) {
         bad_tensor(part, entry->name,
                    "ends at byte %lld of the data, but the file has only %lld: cut?",
                    (long long)end, (long long)room);
+    // the size is given twice, by offsets and by type and shape: they must agree
     if ((size_t)(end - begin) != tensor.bytes)
         bad_tensor(part, entry->name, "data_offsets span %lld bytes, but dtype and shape need %zu",
                    (long long)(end - begin), tensor.bytes);
@@ -177,6 +185,8 @@ static SafeTensor read_tensor(const Part *part, const Json *entry) {
 /* By where they begin; empty tensors before the one that begins at the same byte. */
 static int by_begin(const void *a, const void *b) {
     const SafeTensor *x = a, *y = b;
+    // An empty tensor ends where it begins. Sorted behind a tensor that begins there, it would seem to overlap that
+    // one.
     size_t x_end = x->begin + x->bytes, y_end = y->begin + y->bytes;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     return (x_end > y_end) - (x_end < y_end);
@@ -189,6 +199,7 @@ static int compare_names(const void *a, const void *b) {
 
 /* For safetensors_find: a model of thousands of layers looks up tens of thousands of names. */
 static void sort_names(SafeTensors *st) {
+    // again after each part: the next part's names are looked up among those of all parts before it
     size_t count = (size_t)st->count;
     st->by_name = memory_grow(st->by_name, count + 1, sizeof *st->by_name, "a list of tensors");
     for (int i = 0; i < st->count; i++) st->by_name[i] = (NamedIndex){st->tensors[i].name, i};
@@ -198,6 +209,7 @@ static void sort_names(SafeTensors *st) {
 
 /* A part's tensors, in this order, must cover its data: no hole, no overlap, nothing after the last one. */
 static void check_cover(const Part *part, const SafeTensor *tensors, int count) {
+    // at: where the next tensor must begin. If it begins later there is a hole, if earlier an overlap.
     size_t at = part->data;
     for (int i = 0; i < count; i++) {
         const SafeTensor *tensor = &tensors[i];
@@ -218,6 +230,7 @@ static void add_part(SafeTensors *st, const char *path) {
     Part *part = &st->parts[number];
     part->file = file_open(path);
     part->header = read_header(part, path);
+    // room for each entry of the header, of which one, __metadata__, is no tensor
     st->tensors = memory_grow(st->tensors, (size_t)first + part->header->count + 1, sizeof *st->tensors,
                               "a list of tensors");
     for (const Json *entry = part->header->first; entry; entry = entry->next) {
@@ -225,12 +238,14 @@ static void add_part(SafeTensors *st, const char *path) {
             check_metadata(part, entry);
             continue;
         }
+        // within one file, json_read has refused a name that is there twice
         if (number > 0 && safetensors_find(st, entry->name))
             bad_tensor(part, entry->name, "is in another file of this model, too");
         st->tensors[st->count] = read_tensor(part, entry);
         st->tensors[st->count++].part = number;
     }
     // in the order of the data, so that holes and overlaps show
+    // by_begin and check_cover see only this part's tensors: each file has data of its own
     int count = st->count - first;
     if (count) qsort(st->tensors + first, (size_t)count, sizeof *st->tensors, by_begin);
     check_cover(part, st->tensors + first, count);
@@ -272,6 +287,7 @@ int safetensors_count(const SafeTensors *st) { return st->count; }
 const SafeTensor *safetensors_get(const SafeTensors *st, int index) { return &st->tensors[index]; }
 
 const SafeTensor *safetensors_find(const SafeTensors *st, const char *name) {
+    // until the first part is complete there is no list, and bsearch must not be given NULL
     const NamedIndex key = {.name = name};
     const NamedIndex *found =
         st->named ? bsearch(&key, st->by_name, st->named, sizeof *st->by_name, compare_names) : NULL;
@@ -292,6 +308,7 @@ const unsigned char *safetensor_at(SafeTensors *st, const SafeTensor *tensor, si
 
 void safetensor_floats(const SafeTensor *tensor, const unsigned char *data, size_t count,
                        float *out) {
+    // F32 is copied; F16 and BF16 are converted, by one function each. A single piece is not worth waking the threads.
     bool wide = strcmp(tensor->dtype, "F32") == 0;
     float (*convert)(uint16_t) = tensor->dtype[0] == 'B' ? float_of_bf16 : float_of_f16;
     size_t pieces = (count + PIECE - 1) / PIECE;
@@ -307,14 +324,17 @@ void safetensor_floats(const SafeTensor *tensor, const unsigned char *data, size
 // Writing
 
 void safetensors_write_header(OutputFile *file, const SafeTensorSpec *specs, int count) {
+    // The header is made in memory first, because its length stands before it in the file.
     char *text = NULL;
     size_t length = 0, offset = 0;
     FILE *memory = open_memstream(&text, &length);
     if (!memory) fatal(EXIT_RUNTIME, "no memory for the header of a safetensors file");
+    // "pt": tensors as PyTorch lays them out; transformers looks for this entry
     fprintf(memory, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (int i = 0; i < count; i++) {
         const SafeTensorSpec *spec = &specs[i];
         size_t columns = spec->dims == 2 ? spec->shape[1] : 1;
+        // each tensor begins where the one before ends: no hole, no overlap
         size_t end = offset + spec->shape[0] * columns * sizeof(float);
         fprintf(memory, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%zu", spec->name, spec->shape[0]);
         if (spec->dims == 2) fprintf(memory, ",%zu", columns);
@@ -322,6 +342,7 @@ void safetensors_write_header(OutputFile *file, const SafeTensorSpec *specs, int
         offset = end;
     }
     fprintf(memory, "}");
+    // open_memstream brings `length` up to date only at a flush
     fflush(memory);
     while ((LENGTH_BYTES + length) % 8 !=
            0) { // so that the data are aligned when the file is mapped
@@ -330,6 +351,7 @@ void safetensors_write_header(OutputFile *file, const SafeTensorSpec *specs, int
     }
     if (fclose(memory) != 0) fatal(EXIT_RUNTIME, "no memory for the header of a safetensors file");
     unsigned char prefix[LENGTH_BYTES];
+    // little-endian: the lowest byte first
     for (int i = 0; i < LENGTH_BYTES; i++) prefix[i] = (unsigned char)((uint64_t)length >> 8 * i);
     output_write(file, prefix, sizeof prefix);
     output_write(file, text, length);

@@ -32,6 +32,8 @@ struct Weights {
 
 /* Before memory is taken for a table of tensors, the file must have as many. */
 static void check_count(const SafeTensors *file, const Config *config) {
+    // a block has 12 tensors (two LayerNorms and four matrices, each with a weight and a bias); wte, wpe and ln_f have
+    // 4
     int least = 12 * config->layers + 4;
     if (safetensors_count(file) < least)
         fatal(EXIT_INPUT, "%s: has %d tensors, but config.json's n_layer = %d needs %d",
@@ -43,6 +45,7 @@ static void check_count(const SafeTensors *file, const Config *config) {
 
 static const char model_file[] = "model.safetensors", index_file[] = "model.safetensors.index.json";
 
+// The command that converts a directory; `more`: a further argument of from_pretrained, for other frameworks.
 #define SAVE_AGAIN(more)                                                                           \
     "write safetensors: python3 -c \"from transformers import GPT2LMHeadModel as M; "              \
     "M.from_pretrained('DIR'" more ").save_pretrained('NEW')\""
@@ -67,6 +70,7 @@ static void refuse_other_formats(const char *directory) {
 /* Ends the program where a directory has no config.json. Hugging Face's cache has its models deeper. */
 static void refuse_without_config(const char *directory) {
     if (path_exists_in(directory, "config.json")) return;
+    // a model of the cache is models--OWNER--NAME/snapshots/COMMIT/config.json; users often give the first part
     char *snapshots = path_join(directory, "snapshots");
     DIR *cache = opendir(snapshots);
     for (struct dirent *entry; cache && (entry = readdir(cache));)
@@ -82,6 +86,8 @@ static void refuse_without_config(const char *directory) {
 /* The files with a directory's tensors: `only`, where it is given. */
 static HfFiles files_of(const char *directory, const char *only) {
     HfFiles files = {memory_new(1, sizeof *files.paths, "a list of files"), 1};
+    // the file that the user named, else those of the index, else the usual one; where both are there, the usual one
+    // counts
     if (only) {
         files.paths[0] = memory_string(only);
     } else if (!path_exists_in(directory, model_file) && path_exists_in(directory, index_file)) {
@@ -98,13 +104,17 @@ static HfFiles files_of(const char *directory, const char *only) {
 /* A Hugging Face directory; `only` names one file of weights in it. */
 static void open_directory(Weights *weights, const char *directory, const char *only) {
     char *config = path_join(directory, "config.json");
+    // Another format is named before a missing config.json: for a nanoGPT directory, advice about its ckpt.pt helps
+    // more.
     if (!only && !path_exists_in(directory, model_file) && !path_exists_in(directory, index_file))
         refuse_other_formats(directory);
     refuse_without_config(directory);
     weights->files = files_of(directory, only);
+    // the shape comes first: it says which tensors the files must have
     weights->config = hf_config_read(config);
     free(config);
     weights->file = safetensors_open_parts((const char *const *)weights->files.paths, weights->files.count);
+    // What a single file lacks, hf_check_weights finds. Of several files, one may be from another save.
     if (weights->files.count > 1) {
         char *index = path_join(directory, index_file);
         hf_index_check(index, weights->file);
@@ -133,6 +143,7 @@ static bool ends_in(const char *name, const char *ending) {
 static void open_safetensors(Weights *weights, const char *path) {
     char *directory = memory_string(path), *slash = strrchr(directory, '/');
     const char *name = slash ? slash + 1 : path;
+    // "/model.safetensors" is in "/", which keeps its slash
     if (slash)
         slash[slash == directory] = '\0';
     else
@@ -140,6 +151,7 @@ static void open_safetensors(Weights *weights, const char *path) {
     if (!path_exists_in(directory, "config.json"))
         fatal(EXIT_INPUT, "%s: config.json is missing beside %s, so the model's shape is unknown; get it from where "
                           "the weights are from", path, name);
+    // one file of several, with an index beside it: the whole model is opened by the index
     bool part = path_exists_in(directory, index_file) && !path_exists_in(directory, model_file);
     open_directory(weights, directory, part ? NULL : path);
     free(directory);
@@ -149,6 +161,7 @@ static void open_safetensors(Weights *weights, const char *path) {
 static void refuse_foreign(const char *path) {
     File *file = file_open(path);
     FileKind kind = file_kind(file);
+    // the most exact answer first: a web page is text as well
     if (file_is_markup(file))
         fatal(EXIT_INPUT, "%s: is an HTML page, but weights are expected: a failed download? Fetch it again", path);
     if (kind.what)
@@ -160,6 +173,8 @@ static void refuse_foreign(const char *path) {
 
 const char *weights_path(const char *model) {
     Config shape;
+    // the name of a shape comes first: "gpt2" is the shape even where a directory has that name; ./gpt2 is the
+    // directory
     return !config_named(model, &shape) && path_exists(model) ? model : NULL;
 }
 
@@ -167,6 +182,7 @@ Weights *weights_open(const char *path) {
     Weights *weights = memory_new(1, sizeof *weights, "a model file");
     weights->path = memory_string(path);
     struct stat status;
+    // where nothing is there, the functions that open a file report it
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
         open_directory(weights, path, NULL);
         return weights;
@@ -179,6 +195,7 @@ Weights *weights_open(const char *path) {
         return weights;
     }
     // whatever is left must be an llm.c model
+    // a kind that is known gets its own advice; for any other llmc_bin_open reports the magic number
     if (!llmc_bin_matches(path)) refuse_foreign(path);
     weights->bin = llmc_bin_open(path);
     weights->config = *llmc_bin_config(weights->bin);
@@ -190,6 +207,7 @@ Weights *weights_open(const char *path) {
 
 void weights_close(Weights *weights) {
     if (!weights) return;
+    // of an llm.c file or safetensors only one is open: the other pointers are NULL, which each function allows
     llmc_bin_close(weights->bin);
     hf_reader_free(weights->reader);
     safetensors_close(weights->file);
@@ -210,6 +228,7 @@ const char *weights_format(const Weights *weights) { return weights->format; }
 static void check_finite(const Weights *weights, const Tensor *tensor, size_t row, size_t rows, const float *values) {
     size_t columns = tensor_columns(tensor), bad = first_nonfinite(values, rows * columns);
     if (bad == rows * columns) return;
+    // the place in rows of (out, in); a file of Hugging Face's counts such a matrix the other way round
     size_t at[2] = {row + bad / columns, bad % columns};
     char index[48];
     bool turned = !weights->bin && tensor->transposed;
@@ -220,6 +239,7 @@ static void check_finite(const Weights *weights, const Tensor *tensor, size_t ro
 
 void weights_read_rows(void *context, const Tensor *tensor, size_t row, size_t rows, float *out) {
     Weights *weights = context;
+    // all formats pass here, so one check of the values serves them all
     if (weights->bin)
         llmc_bin_read_rows(weights->bin, tensor, row, rows, out);
     else
@@ -234,6 +254,7 @@ static void write_rows(void *model, const Tensor *tensor, size_t row, size_t row
 }
 
 void weights_load(Weights *weights, GPT2 *model) {
+    // the model's table, not the file's: with a smaller seq_len it has fewer rows of wpe, and only these are read
     for (int i = 0; i < model->table.count; i++)
         tensor_copy(&model->table.tensors[i], weights_read_rows, weights, write_rows, model);
 }
