@@ -30,12 +30,14 @@ static uint64_t code_of(const Heartbeat *heart, const Packet *packet) {
 static Packet make(Heartbeat *heart, uint64_t kind, uint64_t number, const Pulse *pulse) {
     Packet packet = {.kind = kind, .rank = heart->rank, .number = number};
     if (pulse) packet.pulse = *pulse;
+    // Last, because it covers all bytes before it.
     packet.code = code_of(heart, &packet);
     return packet;
 }
 
 /* Whether a packet of the right size is one of this run, from that rank. */
 static bool is_genuine(const Heartbeat *heart, const Packet *packet, uint64_t kind, int from) {
+    // Without the key nobody can compute the code, and a packet that was changed on its way has a wrong one.
     return packet->kind == kind && packet->rank == (uint64_t)from && packet->code == code_of(heart, packet);
 }
 
@@ -47,6 +49,8 @@ static int bound_socket(int type, in_port_t *port) {
     socklen_t size = sizeof any;
     int fd = socket(AF_INET, type, 0);
     if (fd < 0) return -1;
+    // The socket closes in programs that this one starts. Nothing may wait here: a watchdog that waits cannot watch.
+    // Port 0 in `any` asks the system for a free port; getsockname tells which one it gave.
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0 &&
         bind(fd, (struct sockaddr *)&any, sizeof any) == 0 &&
         getsockname(fd, (struct sockaddr *)&any, &size) == 0) {
@@ -61,6 +65,7 @@ static int bound_socket(int type, in_port_t *port) {
 static bool find_addresses(Peer *me) {
     struct ifaddrs *all = NULL;
     if (getifaddrs(&all) != 0) return false;
+    // Every address that is up, loopback too: ranks of one machine may reach each other by it. IPv4 only.
     for (struct ifaddrs *i = all; i && me->count < HEARTBEAT_ADDRESSES; i = i->ifa_next)
         if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && i->ifa_flags & IFF_UP)
             me->address[me->count++] = ((struct sockaddr_in *)i->ifa_addr)->sin_addr;
@@ -70,6 +75,7 @@ static bool find_addresses(Peer *me) {
 
 bool heartbeat_open(Heartbeat *heart, int rank, Peer *me) {
     heart->rank = (uint64_t)rank;
+    // -1 before anything can fail: heartbeat_close closes only what is open.
     for (int i = 0; i < HEARTBEAT_CALLERS; i++) heart->callers[i].socket = -1;
     for (int i = 0; i < HEARTBEAT_ADDRESSES; i++) heart->questions[i].socket = -1;
     heart->udp = bound_socket(SOCK_DGRAM, &me->udp);
@@ -124,9 +130,11 @@ bool heartbeat_receive(Heartbeat *heart, const Peer *peer, int from, int *budget
         Packet packet;
         struct sockaddr_in sender = {0};
         socklen_t size = sizeof sender;
+        // MSG_TRUNC: n is the packet's whole length, so a longer one does not pass for one of the right size.
         ssize_t n = recvfrom(heart->udp, &packet, sizeof packet, MSG_TRUNC, (struct sockaddr *)&sender, &size);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
         if (n != (ssize_t)sizeof packet || !is_from(peer, &sender)) continue; // or an error of one that was sent
+        // Numbers only rise. Over UDP packets may overtake each other; the older one has nothing new to say.
         if (!is_genuine(heart, &packet, SIGN, from) || packet.number <= heart->heard) continue;
         heart->heard = packet.number;
         *pulse = packet.pulse;
@@ -139,6 +147,8 @@ bool heartbeat_receive(Heartbeat *heart, const Peer *peer, int from, int *budget
 
 void heartbeat_ask(Heartbeat *heart, const Peer *peer) {
     heartbeat_hang_up(heart);
+    // The next number is a hash under the key, so an outsider cannot guess it, and an answer to an earlier question
+    // does not count for this one.
     heart->question = siphash(&heart->key, &heart->question, sizeof heart->question);
     for (int i = 0; i < peer->count; i++) {
         struct sockaddr_in address = address_of(peer, i, peer->tcp);
@@ -147,6 +157,7 @@ void heartbeat_ask(Heartbeat *heart, const Peer *peer) {
         if (caller->socket < 0) continue;
         fcntl(caller->socket, F_SETFD, FD_CLOEXEC);
         fcntl(caller->socket, F_SETFL, O_NONBLOCK);
+        // EINPROGRESS: the connection is being made; heartbeat_serve sends the question when it stands.
         if (connect(caller->socket, (struct sockaddr *)&address, sizeof address) != 0 && errno != EINPROGRESS)
             hang_up(caller);
     }
@@ -163,6 +174,7 @@ static bool say(Caller *caller, const Packet *packet) {
 
 /* Continues to read. True when the packet is complete; closes the connection when it cannot become complete. */
 static bool listen_to(Caller *caller) {
+    // TCP is a stream: a packet may come in parts, so `bytes` counts what has come. n == 0: the other side has closed.
     ssize_t n = recv(caller->socket, (char *)&caller->packet + caller->bytes, sizeof(Packet) - caller->bytes, 0);
     if (n > 0) caller->bytes += (size_t)n;
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) hang_up(caller);
@@ -176,6 +188,7 @@ static void take_calls(Heartbeat *heart, int *budget) {
         if (fd < 0) break;
         fcntl(fd, F_SETFD, FD_CLOEXEC);
         fcntl(fd, F_SETFL, O_NONBLOCK);
+        // The oldest caller goes. Strangers who connect and say nothing thus cannot keep the ranks out.
         hang_up(&heart->callers[HEARTBEAT_CALLERS - 1]);
         memmove(&heart->callers[1], &heart->callers[0], (HEARTBEAT_CALLERS - 1) * sizeof(Caller));
         heart->callers[0] = (Caller){.socket = fd};
@@ -190,6 +203,7 @@ static void answer_calls(Heartbeat *heart) {
         if (caller->socket < 0) continue;
         bool whole = caller->bytes == sizeof(Packet) || listen_to(caller);
         if (!whole) continue;
+        // Any rank of this run may ask, so the sender's rank is the one that the packet names; the code proves it.
         if (is_genuine(heart, &caller->packet, QUESTION, (int)caller->packet.rank)) {
             Packet answer = make(heart, ANSWER, caller->packet.number, NULL);
             say(caller, &answer);
@@ -208,12 +222,14 @@ bool heartbeat_serve(Heartbeat *heart, int from, int *budget) {
         if (caller->socket < 0) continue;
         struct pollfd ready = {.fd = caller->socket, .events = POLLOUT};
         if (!caller->asked) { // still connecting
+            // Without waiting: 0 means that the connection is not decided yet. When it failed, the send below fails.
             if (poll(&ready, 1, 0) == 0) continue;
             caller->asked = say(caller, &question);
             if (!caller->asked) hang_up(caller);
             continue;
         }
         if (!listen_to(caller)) continue;
+        // It must be the answer to this question, not one that was recorded earlier.
         answered |= is_genuine(heart, &caller->packet, ANSWER, from) && caller->packet.number == heart->question;
         hang_up(caller);
     }
@@ -224,9 +240,11 @@ int heartbeat_polls(const Heartbeat *heart, struct pollfd *polls) {
     int count = 0;
     polls[count++] = (struct pollfd){.fd = heart->udp, .events = POLLIN};
     polls[count++] = (struct pollfd){.fd = heart->listener, .events = POLLIN};
+    // Callers whose question has not come as a whole.
     for (int i = 0; i < HEARTBEAT_CALLERS; i++)
         if (heart->callers[i].socket >= 0)
             polls[count++] = (struct pollfd){.fd = heart->callers[i].socket, .events = POLLIN};
+    // Until the question is sent the wait is for the connection, after that for the answer.
     for (int i = 0; i < HEARTBEAT_ADDRESSES; i++)
         if (heart->questions[i].socket >= 0)
             polls[count++] = (struct pollfd){
@@ -239,6 +257,7 @@ int heartbeat_polls(const Heartbeat *heart, struct pollfd *polls) {
 
 /* The first line of a small file of /proc; "" when it cannot be read. */
 static void read_line(const char *path, char *line, int size) {
+    // 'e' closes the file in programs that this one starts.
     FILE *file = fopen(path, "re");
     if (!file || !fgets(line, size, file)) line[0] = '\0';
     if (file) fclose(file);
@@ -248,6 +267,8 @@ static void read_line(const char *path, char *line, int size) {
 void heartbeat_introduce(Peer *me, int64_t thread) {
     struct stat status;
     gethostname(me->host, sizeof me->host - 1);
+    // boot_id is drawn anew at each start of a Linux system, so two machines never share it. Containers on one system
+    // do share it, but may number processes apart; the inode of the PID namespace tells them apart.
     read_line("/proc/sys/kernel/random/boot_id", me->machine, sizeof me->machine);
     me->namespace = stat("/proc/self/ns/pid", &status) == 0 ? (uint64_t)status.st_ino : 0;
     me->process = getpid();
@@ -262,11 +283,13 @@ int64_t heartbeat_sleeps(const Peer *peer) {
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
     text[n > 0 ? n : 0] = '\0';
+    // Linux counts here how often the thread gave up its core by itself, as the watchdog's thread does in each poll().
     const char *count = strstr(text, "\nvoluntary_ctxt_switches:");
     return count ? strtoll(strchr(count, ':') + 1, NULL, 10) : -1;
 }
 
 bool heartbeat_sees(const Peer *me, const Peer *peer) {
+    // The last test is whether this system has such counts at all: read our own.
     return me->machine[0] && me->namespace && peer->thread && strcmp(me->machine, peer->machine) == 0 &&
            me->namespace == peer->namespace && heartbeat_sleeps(me) >= 0;
 }

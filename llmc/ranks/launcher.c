@@ -34,6 +34,7 @@ static int number(const char *variable, int least) {
     if (!text) return -1;
     char *end;
     long value = strtol(text, &end, 10);
+    // An overflow is caught as well: strtol then returns the largest long, which is above the bound.
     if (end == text || *end != '\0' || value < least || value > 1 << 20)
         fatal(EXIT_USAGE,
               "environment: %s is \"%s\", expected a whole number from %d; unset it or start "
@@ -45,9 +46,11 @@ static int number(const char *variable, int least) {
 Launcher launcher_detect(void) {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const Variables *v = &launchers[i];
+        // Slurm's variables alone do not mean that this process is one of many.
         if (v->only_with && !getenv(v->only_with)) continue;
         int rank = number(v->rank, 0), size = number(v->size, 1);
         if (rank < 0 && size < 0) continue;
+        // Half a set is refused: with a guess for the other half, each process could take itself for the whole run.
         if (rank < 0 || size < 0)
             fatal(EXIT_USAGE, "environment: %s is set without %s; unset it or start with mpirun",
                   rank < 0 ? v->size : v->rank, rank < 0 ? v->rank : v->size);
@@ -56,6 +59,7 @@ Launcher launcher_detect(void) {
                   "environment: %s is %d, but there are only %s = %d ranks; unset both or "
                   "start with mpirun",
                   v->rank, rank, v->size, size);
+        // The first set decides; those further down are not looked at.
         return (Launcher){v->name, v->speaks_mpi, rank, size};
     }
     return (Launcher){"none", false, 0, 1};
@@ -79,14 +83,17 @@ static long parent_of(long pid) {
     if (!file) return 0;
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
+    // NAME may itself contain blanks and ')', so it ends at the last one.
     const char *name_end = strrchr(text, ')');
     long parent = 0;
     return name_end && sscanf(name_end + 1, " %*c %ld", &parent) == 1 ? parent : 0;
 }
 
 bool launcher_output_is_terminal(void) {
+    // A file or a pipe is never a terminal, whoever started this process.
     if (!isatty(STDOUT_FILENO)) return false;
     Launcher launcher = launcher_detect();
+    // No launcher, or one that passes its own output on to its processes.
     if (!launcher.speaks_mpi) return true;
     char ours[PATH_CHARS], theirs[PATH_CHARS];
     long pid = getpid();
@@ -94,8 +101,10 @@ bool launcher_output_is_terminal(void) {
     // A shell between us and the launcher shares our output: the first that does not is the launcher.
     do {
         pid = parent_of(pid);
+        // 1 is the system's first process: there was no launcher above us, or it is gone.
         if (pid <= 1 || !output_of(pid, theirs)) return false;
     } while (strcmp(ours, theirs) == 0);
+    // Names of terminals on Linux: of windows and ssh, of the machine's own screens, and of its console.
     return strncmp(theirs, "/dev/pts/", 9) == 0 || strncmp(theirs, "/dev/tty", 8) == 0 ||
            strcmp(theirs, "/dev/console") == 0;
 }

@@ -26,6 +26,7 @@ static void note_hangup(int number) {
 }
 
 void stop_watch(void) {
+    // SA_RESTART: a read or write that the signal interrupts continues, instead of failing with EINTR.
     struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &action, NULL);
@@ -40,6 +41,8 @@ void stop_watch(void) {
 bool stop_asked(void) { return asked != 0; }
 
 bool stop_agreed(void) {
+    // The sum is the number of ranks that were asked. One rank must not stop alone: the others would wait for it in
+    // their next all-reduce.
     uint64_t ranks = asked != 0;
     world_all_reduce_u64(&ranks, 1);
     return ranks > 0;

@@ -18,8 +18,10 @@ static World world = {.size = 1, .local_size = 1, .launcher = "none"};
 World world_open(int *argc, char ***argv) {
     Launcher launcher = launcher_detect();
     world.launcher = launcher.name;
+    // A run of one needs no MPI, even under mpirun -np 1.
     if (launcher.size == 1) return world;
     world.rank = launcher.rank; // for messages, until MPI is open
+    // Errors from here on name the rank, although MPI has not been asked yet.
     error_set_rank(launcher.rank, launcher.size);
     if (!launcher.speaks_mpi || !world_join(&world, argc, argv)) {
         fatal(EXIT_USAGE, "%s started %d ranks, but this program %s; %s", launcher.name, launcher.size,
@@ -27,11 +29,13 @@ World world_open(int *argc, char ***argv) {
               launcher.speaks_mpi ? "install Open MPI and run make again, or start one process"
                                   : "start it with mpirun, or without RANK and WORLD_SIZE in the environment");
     }
+    // Such as srun without its MPI plugin: each process then is alone in a world of 1, and would train by itself.
     if (world.size != launcher.size)
         fatal(EXIT_USAGE,
               "%s started %d ranks, but MPI sees %d; start with the mpirun of the MPI that this "
               "program was built with (srun needs --mpi=pmix)",
               launcher.name, launcher.size, world.size);
+    // exit() anywhere leaves MPI in order; mpirun takes a rank that ends without MPI_Finalize for a failure.
     atexit(world_close);
     return world;
 }
@@ -47,6 +51,7 @@ static int threads_of_environment(void) {
     if (!text || !*text) return 0;
     char *end;
     long threads = strtol(text, &end, 10);
+    // "8", or "8,2": strchr also finds the 0 at the text's end.
     if (end == text || !strchr(" ,", *end) || threads < 1 || threads > MOST_THREADS)
         fatal(EXIT_USAGE, "environment: OMP_NUM_THREADS is \"%.80s\", expected a whole number from 1 to %d; "
               "unset it or give --threads", text, MOST_THREADS);
@@ -70,12 +75,15 @@ int world_cores(void) {
     if (sched_getaffinity(0, sizeof mine, &mine) != 0) return 1; // over 1024 cores: give --threads
     all = mine;
     world_local_or(&all, sizeof all);
+    // Example: 2 ranks on 8 cores. Bound to 4 each: all = 8, share 4. Both free on all 8: all = 8, share 4.
+    // Bound unevenly to 2 and 6: the share is 4, but the first rank may use only 2.
     int allowed = CPU_COUNT(&mine), share = CPU_COUNT(&all) / world.local_size;
     if (share > allowed) share = allowed;
     return share > 0 ? share : 1;
 }
 #else
 int world_cores(void) {
+    // Systems without affinity masks: the cores of the machine, divided evenly.
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > world.local_size ? (int)online / world.local_size : 1;
 }

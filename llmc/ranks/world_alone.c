@@ -6,6 +6,7 @@
 
 bool world_join(World *world, int *argc, char ***argv) {
     (void)world, (void)argc, (void)argv;
+    // More than one rank cannot be had; world_open tells the user how to get a build with MPI.
     return false;
 }
 
@@ -26,6 +27,7 @@ void world_all_reduce_begin(void *values, size_t count, WorldType type) {
 void world_all_reduce_progress(void) {}
 void world_all_reduce_wait(void) {}
 
+// 0: the caller must not use the two functions below.
 size_t world_shared_bytes(void) { return 0; }
 void *world_shared(int rank) { return (void)rank, NULL; }
 void world_spin_barrier(void) {}

@@ -28,6 +28,8 @@ static int running_count = 0, running_room = 0;
 /* Each rank's part of the memory shared on this machine: how many barriers it has entered, and what world_shared
  * returns. */
 typedef struct {
+    // The alignment keeps each counter on a cache line of its own: a rank that writes data does not slow down those
+    // that spin on the counter.
     _Alignas(128) atomic_ulong meetings;
     _Alignas(128) char bytes[];
 } Part;
@@ -46,8 +48,10 @@ static void end_all_ranks(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
  * is not enough. */
 static bool reserve(int file, off_t first, off_t count) {
 #ifdef __APPLE__
+    // macOS has no posix_fallocate.
     return ftruncate(file, first + count) == 0;
 #else
+    // Memory is taken here, where its lack is an error code. A write to a page that cannot be had is a SIGBUS.
     return posix_fallocate(file, first, count) == 0;
 #endif
 }
@@ -63,10 +67,12 @@ static char *map_together(const World *world, size_t part) {
         snprintf(name, sizeof name, "%s/train_gpt2.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
         file = mkstemp(name);
     }
+    // An empty or useless name reaches the others too; their open() fails, and all agree below.
     world_broadcast(name, sizeof name, 0);
     if (world->rank > 0) file = open(name, O_RDWR | O_CLOEXEC);
     int64_t ok = file >= 0 && reserve(file, (off_t)(part * (size_t)world->rank), (off_t)part);
     world_all_reduce_min(&ok, 1);
+    // All have it open, so its name can go: the memory then ends with the last process, even a killed one.
     if (file >= 0 && world->rank == 0) unlink(name);
     void *memory = MAP_FAILED;
     if (ok) memory = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -81,6 +87,7 @@ static char *map_together(const World *world, size_t part) {
 /* Maps memory that all ranks of one machine share. Where that is not possible, messages are used. */
 static void share_memory(const World *world) {
     const char *wanted = getenv("TRAIN_GPT2_SHARED");
+    // Whole pages. Of 16 MiB 4 ranks have 4 MiB each, and up to 256 ranks have at least 64 KiB.
     size_t part = (size_t)(wanted ? atoi(wanted) : SHARED_TOTAL) / (size_t)world->size & ~(size_t)4095;
     if (part < LEAST_PART) return;
     shared_memory = map_together(world, part);
@@ -89,6 +96,7 @@ static void share_memory(const World *world) {
     for (int rank = 0; rank < world->size; rank++) parts[rank] = (Part *)(shared_memory + part * (size_t)rank);
     my_rank = world->rank;
     part_count = world->size;
+    // No rank may enter world_spin_barrier before all counters are 0.
     atomic_store(&parts[my_rank]->meetings, 0);
     world_barrier();
     shared_bytes = part - sizeof(Part);
@@ -97,14 +105,17 @@ static void share_memory(const World *world) {
 bool world_join(World *world, int *argc, char ***argv) {
     int level;
     activity_begin(ACTIVITY_JOIN);
+    // FUNNELED: only the main thread calls MPI, while OpenMP's threads compute beside it.
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->size);
+    // A communicator of the ranks that can share memory, that is, those on this machine.
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &local);
     MPI_Comm_rank(local, &world->local_rank);
     MPI_Comm_size(local, &world->local_size);
     error_set_rank(world->rank, world->size);
     error_set_end(end_all_ranks);
+    // From here on the functions below talk to MPI; share_memory uses them.
     joined = true;
     activity_begin(ACTIVITY_START);
     if (world->local_size == world->size) share_memory(world);
@@ -124,6 +135,7 @@ const char *world_library(void) {
 void world_close(void) {
     if (!joined) return;
     joined = false;
+    // After MPI_Finalize no MPI call is allowed, so fatal() must not reach MPI_Abort any more.
     error_set_end(NULL);
     if (shared_bytes) munmap(shared_memory, (size_t)part_count * (shared_bytes + sizeof(Part)));
     shared_bytes = 0;
@@ -151,12 +163,14 @@ void world_barrier(void) {
 
 /* Elements of the piece that starts at `done`. */
 static int piece(size_t count, size_t done) {
+    // Such as 10 Mi elements: pieces of 4 Mi, 4 Mi and 2 Mi.
     return (int)(count - done < PIECE ? count - done : PIECE);
 }
 
 /* An all-reduce in pieces: MPI counts in int. */
 static void reduce(void *values, size_t count, size_t size, MPI_Datatype type, MPI_Op op) {
     Activity before = activity_begin(ACTIVITY_WAIT);
+    // Each piece is progress for the watchdog, so that a large sum over a slow network is no hang.
     for (size_t done = 0; joined && done < count; done += PIECE, activity_tick())
         MPI_Allreduce(MPI_IN_PLACE, (char *)values + done * size, piece(count, done), type, op,
                       MPI_COMM_WORLD);
@@ -184,6 +198,7 @@ void world_broadcast(void *bytes, size_t count, int root) {
 
 /* Room for one more running all-reduce. */
 static MPI_Request *next_request(void) {
+    // A request is only a handle, so the array may move while the sums run.
     if (running_count == running_room) {
         running_room = running_room ? 2 * running_room : 64;
         running = memory_grow(running, (size_t)running_room, sizeof *running, "sums over ranks");
@@ -200,6 +215,7 @@ void world_all_reduce_begin(void *values, size_t count, WorldType type) {
         [WORLD_DOUBLE] = {MPI_DOUBLE, sizeof(double)},
         [WORLD_INT64] = {MPI_INT64_T, sizeof(int64_t)},
     };
+    // MPI matches non-blocking sums by their order alone; the pieces come in the same order on every rank.
     for (size_t done = 0; joined && done < count; done += PIECE)
         MPI_Iallreduce(MPI_IN_PLACE, (char *)values + done * of[type].size, piece(count, done),
                        of[type].type, MPI_SUM, MPI_COMM_WORLD, next_request());
@@ -208,11 +224,13 @@ void world_all_reduce_begin(void *values, size_t count, WorldType type) {
 
 void world_all_reduce_progress(void) {
     int done;
+    // Whether all are done does not matter here: MPI sends and receives within such calls.
     if (running_count > 0) MPI_Testall(running_count, running, &done, MPI_STATUSES_IGNORE);
 }
 
 void world_all_reduce_wait(void) {
     Activity before = activity_begin(ACTIVITY_WAIT);
+    // Finished requests have become null; waiting for them returns at once.
     if (running_count > 0) MPI_Waitall(running_count, running, MPI_STATUSES_IGNORE);
     running_count = 0;
     activity_begin(before);
@@ -232,6 +250,8 @@ static void wait_a_little(int turn) {
 
 void world_spin_barrier(void) {
     Activity before = activity_begin(ACTIVITY_WAIT);
+    // Counters only rise, so a rank may already be in the next barrier: hence < and not !=. The atomic operations order
+    // memory: what a rank wrote before its count rose is seen by all that have seen the count.
     unsigned long meeting = atomic_fetch_add(&parts[my_rank]->meetings, 1) + 1;
     for (int rank = 0; rank < part_count; rank++)
         for (int turn = 0; atomic_load(&parts[rank]->meetings) < meeting;) wait_a_little(turn++);
