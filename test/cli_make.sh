@@ -3,7 +3,7 @@
 # nothing else. Compilers that compile nothing stand in for the real ones: they note what they are asked to make, and
 # write what it depends on, as the real ones say.
 . test/cli.sh
-unset MAKEFLAGS MFLAGS MAKELEVEL
+unset MAKEFLAGS MFLAGS MAKELEVEL BUILD CC CXX ARCH SANITIZE OPENMP MPI OPTIMIZE KERNELS CFLAGS # choices of who runs this
 export LC_ALL=C
 
 # ---- the choice of kernels

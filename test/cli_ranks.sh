@@ -51,7 +51,9 @@ if ! has_ranks; then
 fi
 mpirun --oversubscribe -np 2 "$alone" $shape --out "$dir/alone" >"$dir/job" 2>&1 </dev/null
 check "mpirun -np 2 of a build without MPI exits with 2" test $? -eq 2
-check "... says one line" test "$(grep -c '^train_gpt2: .*built without MPI' "$dir/job")" -eq 1
+# (mpirun may end the second process before it speaks)
+check "... says it" grep -q '^train_gpt2: .*built without MPI' "$dir/job"
+check "... once a process" test "$(grep -c '^train_gpt2: .*built without MPI' "$dir/job")" -le 2
 check "... and does not train" test ! -e "$dir/alone"
 
 # ---- the same update: 11 sequences, shuffled, across the ends of epochs, in micro-batches that divide nothing

@@ -333,4 +333,7 @@ TEST(builtin, "without --data it is the built-in text, a tenth of it for validat
     dataset_close(&data);
 }
 
-int main(int argc, char **argv) { return test_main(argc, argv); }
+int main(int argc, char **argv) {
+    test_may_leak = true; // the lists of the many settings here are not freed
+    return test_main(argc, argv);
+}
