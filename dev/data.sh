@@ -205,7 +205,7 @@ while [ $# -gt 0 ]; do
         case $value in '' | *[!0-9]* | ?????*) value=0 ;; esac
         if [ "$value" -lt 1 ] || [ "$value" -gt 1000 ]; then fail 2 '--shards takes a whole number from 1 to 1000'; fi
         shards=$value ;;
-    -*) fail 2 "there is no option $1; --shards N is the only one" ;;
+    -*) fail 2 "$1 is not an option; the only option is --shards N" ;;
     *)
         if [ -z "$name" ]; then name=$1
         elif [ -z "$dir" ]; then dir=$1

@@ -78,9 +78,9 @@ __attribute__((unused)) static void test_fail(const char *file, int line, const 
     } while (0)
 
 /* What a process that ends by fatal() still holds is not a leak; LeakSanitizer, where it is linked in, asks. */
-static bool test_may_leak __attribute__((unused));
-__attribute__((unused)) int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void) { return test_may_leak; }
+__attribute__((weak)) bool test_may_leak; // weak: programs of several files include this header in each
+int __lsan_is_turned_off(void);
+__attribute__((weak)) int __lsan_is_turned_off(void) { return test_may_leak; }
 
 /* Runs `statement` in a child process that must exit with `code` and write `text` to stderr, in one
  * line. (After OpenMP has run, a forked child must not: keep such statements to host code.) */

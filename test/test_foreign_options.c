@@ -1,18 +1,10 @@
 /* test_foreign_options.c: what people type who come from llm.c, nanoGPT or other trainers is understood, or
  * refused with the way to do it here. */
+#include "command_line.h"
 #include "test.h"
 
 #include "../llmc/base/error.h"
 #include "../llmc/settings/foreign_options.h"
-#include "../llmc/settings/settings.h"
-
-/* Parses the words after the program's name, up to NULL. */
-#define PARSE(...) parse_words((const char *[]){"train_gpt2", ##__VA_ARGS__, NULL})
-static Settings parse_words(const char **words) {
-    int count = 0;
-    while (words[count]) count++;
-    return options_parse(count, (char **)words);
-}
 
 #define REFUSED(text, ...) CHECK_FATAL(EXIT_USAGE, text, PARSE(__VA_ARGS__))
 

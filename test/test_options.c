@@ -1,23 +1,15 @@
 /* test_options.c: the command line: every number exactly or refused by name, every option of --help
  * accepted, every value given back as text that means the same. Also number.h. */
+#include "command_line.h"
 #include "test.h"
 
 #include "../llmc/base/error.h"
 #include "../llmc/base/edit_distance.h"
 #include "../llmc/base/number.h"
 #include "../llmc/settings/option.h"
-#include "../llmc/settings/settings.h"
 
 #include <float.h>
 #include <limits.h>
-
-/* Parses the words after the program's name, up to NULL. */
-#define PARSE(...) parse_words((const char *[]){"train_gpt2", ##__VA_ARGS__, NULL})
-static Settings parse_words(const char **words) {
-    int count = 0;
-    while (words[count]) count++;
-    return options_parse(count, (char **)words);
-}
 
 #define REFUSED(text, ...) CHECK_FATAL(EXIT_USAGE, text, PARSE(__VA_ARGS__))
 

@@ -1,19 +1,12 @@
 /* test_plan.c: what follows from the settings, the data and the number of ranks, without training: the cut of an
  * update, steps, validation, memory, work; and which tokens train and which validate. Sums are written out here. */
+#include "command_line.h"
 #include "files.h"
 
 #include "../llmc/cpu/cpu.h"
 #include "../llmc/train/plan.h"
 
 #include <limits.h>
-
-/* Settings as a command line gives them. */
-#define SETTINGS(...) settings_of((const char *[]){"train_gpt2", ##__VA_ARGS__, NULL})
-static Settings settings_of(const char **words) {
-    int count = 0;
-    while (words[count]) count++;
-    return options_parse(count, (char **)words);
-}
 
 /* A stream of n tokens; the text is static. */
 static Stream *text_stream(uint64_t n) {
@@ -40,7 +33,7 @@ TEST(cut, "for R, B and totals that divide nothing: micro-batches and micro-step
     for (int R = 1; R <= 8; R++)
         for (int B = 1; B <= 9; B++)
             for (int S = 1; S <= 30; S++) {
-                Settings s = SETTINGS();
+                Settings s = PARSE();
                 s.batch = B, s.total_batch = 4 * S;
                 Plan plan = plan_for(&s, 4, R, &train, NULL);
                 int dealt[8] = {0}, batches = 0, most = 0, least = 99;
@@ -61,7 +54,7 @@ TEST(cut, "for R, B and totals that divide nothing: micro-batches and micro-step
 TEST(micro_steps, "--micro-steps K asks about B * K * R sequences") {
     Stream *stream = text_stream(1000);
     Sequences train = sequences_new(stream, 4, 0, false);
-    Settings s = SETTINGS("--batch", "3", "--micro-steps", "5");
+    Settings s = PARSE("--batch", "3", "--micro-steps", "5");
     Plan plan = plan_for(&s, 4, 7, &train, NULL);
     CHECK(plan.sequences == 3 * 5 * 7 && plan.max_micro_steps == 5 && plan.min_micro_steps == 5);
     s.micro_steps = INT_MAX, s.batch = INT_MAX;
@@ -74,7 +67,7 @@ TEST(totals, "a total that is not a whole number of sequences is refused with it
              "the least") {
     Stream *stream = text_stream(1000);
     Sequences train = sequences_new(stream, 16, 0, false);
-    Settings s = SETTINGS();
+    Settings s = PARSE();
     for (int total = 1; total < 70; total++) {
         if (total % 16 == 0) continue;
         char text[80];
@@ -95,7 +88,7 @@ TEST(steps, "--steps is used as given; --epochs X is the fewest updates that ser
         for (int targets = n - 1; targets > 0; targets -= 4) epoch++;
         for (int S = 1; S < 40; S += 5)
             for (int quarters = 1; quarters < 12; quarters += 2) {
-                Settings s = SETTINGS("--epochs", "1");
+                Settings s = PARSE("--epochs", "1");
                 s.epochs = quarters / 4.0, s.total_batch = 4 * S;
                 uint64_t steps = 0, served = 0; // in quarters of a sequence
                 while (served < (uint64_t)quarters * epoch) served += 4 * (uint64_t)S, steps++;
@@ -103,13 +96,13 @@ TEST(steps, "--steps is used as given; --epochs X is the fewest updates that ser
                 CHECK(plan.steps == (int64_t)steps && plan.schedule.end == plan.steps,
                       "n=%d S=%d: %d, not %d", n, S, (int)plan.steps, (int)steps);
             }
-        Settings s = SETTINGS("--steps", "77", "--total-batch", "64");
+        Settings s = PARSE("--steps", "77", "--total-batch", "64");
         CHECK(plan_for(&s, 4, 3, &train, NULL).steps == 77);
         stream_close(stream);
     }
     Stream *stream = text_stream(1000);
     Sequences train = sequences_new(stream, 4, 0, false);
-    Settings s = SETTINGS("--epochs", "1e300", "--total-batch", "64");
+    Settings s = PARSE("--epochs", "1e300", "--total-batch", "64");
     CHECK_FATAL(EXIT_USAGE, "use --steps", plan_for(&s, 4, 1, &train, NULL));
     stream_close(stream);
 }
@@ -117,7 +110,7 @@ TEST(steps, "--steps is used as given; --epochs X is the fewest updates that ser
 TEST(schedule, "rate, warmup, kind and end are the settings'; --decay-steps moves the end") {
     Stream *stream = text_stream(100);
     Sequences train = sequences_new(stream, 4, 0, false);
-    Settings s = SETTINGS("--lr", "0.5", "--min-lr", "0.25", "--warmup", "3", "--schedule", "wsd",
+    Settings s = PARSE("--lr", "0.5", "--min-lr", "0.25", "--warmup", "3", "--schedule", "wsd",
                           "--steps", "9", "--beta1", "0.1", "--beta2", "0.2", "--eps", "0.3",
                           "--weight-decay", "0.4", "--clip", "0.6", "--total-batch", "64");
     Plan plan = plan_for(&s, 4, 1, &train, NULL);
@@ -125,7 +118,7 @@ TEST(schedule, "rate, warmup, kind and end are the settings'; --decay-steps move
     CHECK(plan.schedule.kind == SCHEDULE_WSD && plan.schedule.end == 9);
     CHECK(plan.optimizer.beta1 == 0.1 && plan.optimizer.beta2 == 0.2 && plan.optimizer.eps == 0.3);
     CHECK(plan.optimizer.weight_decay == 0.4 && plan.optimizer.clip == 0.6);
-    s = SETTINGS("--steps", "9", "--decay-steps", "20", "--total-batch", "64");
+    s = PARSE("--steps", "9", "--decay-steps", "20", "--total-batch", "64");
     CHECK(plan_for(&s, 4, 1, &train, NULL).schedule.end == 20);
     stream_close(stream);
 }
@@ -138,7 +131,7 @@ TEST(validation, "--val-tokens N is the fewest sequences with N targets, 0 and t
         Sequences train = sequences_new(stream, 8, 0, false),
                   val = sequences_new(stream, 8, 0, false);
         for (int N = 0; N < 70; N++) {
-            Settings s = SETTINGS("--total-batch", "64");
+            Settings s = PARSE("--total-batch", "64");
             s.val_tokens = N;
             uint64_t want = 0, targets = 0;
             while (want < val.per_epoch && (N == 0 || targets < (uint64_t)N))
@@ -181,7 +174,7 @@ TEST(memory,
     World world = {.size = 2};
     for (int exact = 0; exact < 2; exact++) {
         Settings s =
-            SETTINGS("--total-batch", "1024", "--batch", "4"); // 4 micro-batches, 2 on each rank
+            PARSE("--total-batch", "1024", "--batch", "4"); // 4 micro-batches, 2 on each rank
         s.exact = exact;
         Plan plan = plan_make(&s, &config, &world, &train, NULL);
         size_t sums;
@@ -226,7 +219,7 @@ TEST(too_large,
     Sequences train = sequences_new(stream, 64, 0, false);
     World world = {.size = 1};
     Config config = {.layers = 2, .heads = 1, .channels = 4096, .seq_len = 64, .vocab = 256};
-    Settings s = SETTINGS("--total-batch", "64M", "--batch", "1M", "--no-exact");
+    Settings s = PARSE("--total-batch", "64M", "--batch", "1M", "--no-exact");
     Plan plan = plan_make(&s, &config, &world, &train, NULL);
     int fit = 0, not_fit = plan.B; // what the message must name, found here by adding up
     while (not_fit - fit > 1) {
@@ -286,12 +279,12 @@ TEST(shares, "the last --val-fraction of the tokens validates, the rest, rounded
                  {"0.9", "ab", "cdefghijklmnopqrst"},
                  {"0", "abcdefghijklmnopqrst", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        Settings s = SETTINGS("--data", file, "--val-fraction", cases[i].fraction);
+        Settings s = PARSE("--data", file, "--val-fraction", cases[i].fraction);
         check_dataset(&s, cases[i].train, cases[i].val);
     }
-    Settings s = SETTINGS("--data", file, "--val-fraction", "0.04");
+    Settings s = PARSE("--data", file, "--val-fraction", "0.04");
     CHECK_FATAL(EXIT_USAGE, "leaves 19 to train and 1 to validate", dataset_open(&s, NULL, 0));
-    s = SETTINGS("--data", file, "--val-fraction", "0.95");
+    s = PARSE("--data", file, "--val-fraction", "0.95");
     CHECK_FATAL(EXIT_USAGE, "leaves 1 to train and 19 to validate", dataset_open(&s, NULL, 0));
 }
 
@@ -303,26 +296,26 @@ TEST(parts, "a directory with files named train and val is used by part; --val a
     write_string("parts/x_val_0.txt", "value"), write_string("parts/x_test.txt", "test");
     write_string("plain/one.txt", "one "), write_string("plain/two.txt", "two ");
     write_string("other.txt", "other");
-    Settings s = SETTINGS("--data", in_folder("parts"));
+    Settings s = PARSE("--data", in_folder("parts"));
     check_dataset(&s, "train0 train1 ", "value"); // and no share of it: --val-fraction is 0.1
-    s = SETTINGS("--data", in_folder("parts"), "--val", in_folder("other.txt"));
+    s = PARSE("--data", in_folder("parts"), "--val", in_folder("other.txt"));
     check_dataset(&s, "train0 train1 ", "other");
-    s = SETTINGS("--data", in_folder("other.txt"), "--val", in_folder("parts"));
+    s = PARSE("--data", in_folder("other.txt"), "--val", in_folder("parts"));
     check_dataset(&s, "other", "value");
-    s = SETTINGS("--data", in_folder("plain"), "--val", in_folder("plain"));
+    s = PARSE("--data", in_folder("plain"), "--val", in_folder("plain"));
     check_dataset(&s, "one two ", "one two ");
-    s = SETTINGS("--data", in_folder("plain"), "--data", in_folder("other.txt"), "--val-fraction",
+    s = PARSE("--data", in_folder("plain"), "--data", in_folder("other.txt"), "--val-fraction",
                  "0");
     check_dataset(&s, "one two other", "");
-    s = SETTINGS("--data", in_folder("parts/x_val_0.txt"), "--val-fraction", "0");
+    s = PARSE("--data", in_folder("parts/x_val_0.txt"), "--val-fraction", "0");
     check_dataset(&s, "value", "");
     const int32_t tokens[] = {1, 2, 3};
-    s = SETTINGS("--data", in_folder("other.txt"), "--val", write_llmc("tokens.bin", tokens, 3));
+    s = PARSE("--data", in_folder("other.txt"), "--val", write_llmc("tokens.bin", tokens, 3));
     CHECK_FATAL(EXIT_USAGE, "must both be text or both be tokens", dataset_open(&s, NULL, 0));
 }
 
 TEST(builtin, "without --data it is the built-in text, a tenth of it for validation") {
-    Settings s = SETTINGS();
+    Settings s = PARSE();
     Dataset data = dataset_open(&s, NULL, 0);
     uint64_t train = stream_length(data.train), val = stream_length(data.val);
     CHECK(stream_is_bytes(data.train) && dataset_vocab(&data) == 256);

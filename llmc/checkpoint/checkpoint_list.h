@@ -31,8 +31,8 @@ char *checkpoints_resolve(const char *path);
  * to NAME.aside, with a warning. Leftovers of interrupted saves are removed. */
 void checkpoints_set_aside(const char *out, int64_t step);
 
-/* Makes OUT/best, a link, lead to the checkpoint of `step`; if there is no such checkpoint, removes the link. A
- * file of that name that is not a link is left alone, with a warning. */
+/* Points the link OUT/best to the checkpoint of `step`, or removes the link where that checkpoint does not exist.
+ * If OUT/best is not a link, the function leaves it as it is and warns. */
 void checkpoints_mark_best(const char *out, int64_t step);
 
 /* After a checkpoint was saved: removes all but the newest `keep` (0: keeps all) and the one of step `best` (0:

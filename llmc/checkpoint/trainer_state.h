@@ -15,7 +15,7 @@
  *    "xxh64": "16 hex digits"}
  *
  * The last member is the checksum (checksum.h) of all bytes before its line, so that every bit of a checkpoint is
- * protected. Version 1 had transposed moments and checksums of whole files; it is no longer read. */
+ * protected. Files of version 1 have transposed moments, so they are refused. */
 #ifndef LLMC_TRAINER_STATE_H
 #define LLMC_TRAINER_STATE_H
 

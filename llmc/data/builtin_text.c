@@ -2,14 +2,7 @@
  * project's source and docs into one file; the assembler places it in the program as it is. */
 #include "builtin_text.h"
 
-// macOS has another section for constants, and its object files have an underscore before each C name.
-#if defined(__APPLE__)
-#define SECTION ".const_data"
-#define SYMBOL(name) "_" name
-#else
-#define SECTION ".section .rodata"
-#define SYMBOL(name) name
-#endif
+#include "../base/incbin.h"
 
 // .incbin copies the bytes of a file as they are; BUILTIN_TEXT is its path, given by the Makefile. Two labels mark
 // its beginning and its end. The last directive goes back to the section for code.

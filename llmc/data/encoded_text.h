@@ -1,8 +1,8 @@
 /* encoded_text.h: text files as tokens of a vocabulary, for a run that is given text.
  *
  * They are encoded at every start, on every rank, and kept in memory (2 bytes a token). Nothing is written:
- * machines need not share a disk, a read-only folder will do, and there is no second copy of the data that
- * could be of an older text. A resumed run compares the identity of the tokens (stream_identity) with the
+ * each machine can have its own disk, the folder can be read-only, and no file of tokens can differ from
+ * the text that it was made of. A resumed run compares the identity of the tokens (stream_identity) with the
  * checkpoint's. It is better to encode large data once, with `train_gpt2 tokenize`. */
 #ifndef LLMC_ENCODED_TEXT_H
 #define LLMC_ENCODED_TEXT_H

@@ -3,7 +3,7 @@
 #ifndef LLMC_META_PICKLE_H
 #define LLMC_META_PICKLE_H
 
-/* The vocab_size in the file; 0 where there is no such file, or no such number is found. */
+/* The vocab_size in the file; 0 if the file does not exist or does not contain it. */
 int meta_pickle_vocab(const char *path);
 
 #endif

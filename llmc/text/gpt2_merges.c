@@ -1,15 +1,8 @@
 /* gpt2_merges.c: GPT-2's merges, as the assembler places the file in the program. The file is made by
- * dev/make_gpt2_merges.py; LICENSE.gpt2 beside it is its licence. */
+ * dev/make_gpt2_merges.py; LICENSE.gpt2 beside it is its licence. incbin.h has the words of the assembler. */
 #include "tokenizer_parts.h"
 
-// The object format decides the name of the section, and whether C names begin with an underscore (macOS: they do).
-#if defined(__APPLE__)
-#define SECTION ".const_data"
-#define SYMBOL(name) "_" name
-#else
-#define SECTION ".section .rodata"
-#define SYMBOL(name) name
-#endif
+#include "../base/incbin.h"
 
 // .incbin copies the 200,000 bytes of the file. Its path is relative to where the compiler runs: the project's root.
 // The last directive returns to the section of code, for what the compiler writes after it.
