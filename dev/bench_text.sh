@@ -8,7 +8,7 @@ mkdir -p "$files"
 
 # repeat TEXT FILE: ten million bytes of a text.
 repeat() {
-    while :; do cat "$1"; done 2>/dev/null | head -c 10000000 >"$2"
+    while cat "$1"; do :; done 2>/dev/null | head -c 10000000 >"$2"
 }
 repeat "${PROSE:-README.md}" "$files/prose"
 cat llmc/*/*.[ch] train_gpt2.c test/*.c >"$files/all"

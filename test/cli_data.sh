@@ -15,7 +15,7 @@ base=file://$mirror
 check "without a name it lists what there is" sh -c "sh dev/data.sh | grep -q '^  gpt2-xl .*MIT; 6434 MB'"
 refuses 2 "there is no 'shakespear'" "a name that is none" get shakespear
 refuses 2 "from 1 to 1000" "shards that are none" get fineweb-edu --shards 0
-refuses 2 "no option --shard" "an option that is none" get fineweb-edu --shard 3
+refuses 2 "--shard is not an option" "an option that is none" get fineweb-edu --shard 3
 refuses 2 "one word too many" "three words" get hellaswag a b
 
 # ---- files that are not what they should be
