@@ -6,9 +6,9 @@ build=${BUILD:-build}
 files=$build/bench_texts
 mkdir -p "$files"
 
-# repeat TEXT FILE: ten million bytes of a text.
+# repeat TEXT FILE: forty million bytes of a text, several batches of encode_documents.c.
 repeat() {
-    while cat "$1"; do :; done 2>/dev/null | head -c 10000000 >"$2"
+    while cat "$1"; do :; done 2>/dev/null | head -c 40000000 >"$2"
 }
 repeat "${PROSE:-README.md}" "$files/prose"
 cat llmc/*/*.[ch] train_gpt2.c test/*.c >"$files/all"
@@ -21,7 +21,7 @@ set -- "$files/prose" "$files/source" "$files/one_line" "$files/letters_a" "$fil
 
 "$build/bench_text" "$@" >"$files/ours"
 "${PYTHON:-python3}" dev/bench_tiktoken.py "$files/prose" "$files/source" >"$files/theirs" 2>/dev/null || : >"$files/theirs"
-echo "text to GPT-2's tokens, 10 MB each"
+echo "text to GPT-2's tokens, 40 MB of text each, and 10 MB of one letter and of blanks"
 awk 'NR == FNR { theirs[$1] = $2; next }
      { printf "%-10s %6.1f MB/s on one thread, two are %.2f times as fast, %.2f bytes a token", $1, $2, $3, $4
        if (theirs[$1]) printf "; tiktoken %.1f MB/s: %.1f times", theirs[$1], $2 / theirs[$1]
