@@ -60,6 +60,15 @@ if grep -q fopenmp "$build/flags"; then
     check "... of a list the first number" says "2 threads (OMP_NUM_THREADS)" env OMP_NUM_THREADS=2,4 "$program" $small
     check "--threads comes before it" says "1 thread (--threads)" env OMP_NUM_THREADS=3 "$program" $small --threads 1
     check "without either there is a thread a core" says "(one a core)" train
+    if has_ranks && command -v taskset >/dev/null; then
+        # Ranks that may run on all cores share them; one that is bound to a core has that one.
+        share=$(($(nproc) / 2))
+        [ "$share" -ge 1 ] || share=1
+        check "two ranks share the cores" prints "[ ,]$share threads? \(its share of the cores\)" \
+            mpirun --oversubscribe --bind-to none -np 2 "$program" $small
+        check "... bound to one core, they have a thread" prints "[ ,]1 thread \(its share of the cores\)" \
+            mpirun --oversubscribe --bind-to none -np 2 taskset -c 0 "$program" $small
+    fi
     for wrong in none 0 -1 5000 2x; do
         env OMP_NUM_THREADS=$wrong "$program" $small >"$dir/stdout" 2>"$dir/wrong" # libgomp has its say as well
         check "OMP_NUM_THREADS=$wrong is refused" test $? -eq 2
@@ -101,5 +110,21 @@ check "under nohup a run continues after SIGHUP" more_lines
 kill -TERM $pid
 wait $pid
 check "... and SIGTERM still ends it with 75" test $? -eq 75
+
+# ---- a second signal ends a run that is still in its update
+for signal in INT TERM USR1; do
+    rm -rf "$dir/run"
+    # shellcheck disable=SC2086 # a list
+    "$program" $long --total-batch 268435456 >"$dir/two.out" 2>&1 & # an update of hours
+    pid=$!
+    await "$dir/run/log.txt" $pid
+    sleep 0.2
+    kill -$signal $pid
+    sleep 0.2
+    check "SIG$signal lets the update go on" kill -0 $pid
+    kill -$signal $pid
+    wait $pid
+    check "... a second SIG$signal ends it at once" test $? -gt 128
+done
 
 finish cli_terminal
