@@ -84,6 +84,7 @@ refuses 2 "'97' is not a token id" "an id out of range" "$program" sample --mode
 refuses 2 "'abc' is not a token id" "text where tokens are not bytes" "$program" sample --model $hf --prompt "abc"
 refuses 2 "needs --model" "sample without a model" "$program" sample
 refuses 2 "did you mean --temperature" "a misspelt option" "$program" sample --model $hf --temprature 1
+refuses 2 "did you mean --tokens?" "an option of training, whose end is one of sample" "$program" sample --model $hf --sample-tokens 4
 refuses 3 "no such file" "a model that is none" "$program" sample --model "$dir/nowhere"
 for command in sample eval verify convert; do
     check "$command --help" prints "^Usage: train_gpt2 $command" "$program" $command --help
@@ -94,7 +95,7 @@ refuses 2 "is not a command; there are" "an unknown word" "$program" shakespeare
 
 # ---- eval
 check "the recorded loss of one target" out eval --model $hf --ids "25 63"
-check "... is 4.990044" grep -q '^loss 4\.99004[0-9]* nats per token, perplexity 146\.9[0-9]*, 1 tokens$' "$dir/out"
+check "... is 4.990044" grep -q '^loss 4\.99004[0-9]* nats per token, perplexity 146\.9[0-9]*, 1 token$' "$dir/out"
 check "the recorded logits" prints '^logits 0\.03101[0-9]* -0\.46746[0-9]* -1\.10083[0-9]* ' "$program" eval --model $hf --ids 25 --logits
 loss_of() { "$program" eval --model $hf --ids "$1" | sed -n 's/^loss \([0-9.]*\) .*/\1/p'; }
 # -log softmax(logits)[ID], from the logits after IDS.

@@ -209,6 +209,7 @@ TEST(refused_words,
     REFUSED("unknown option --bat; did you mean --batch?", "--bat", "4");
     REFUSED("unknown option -batch; did you mean --batch?", "-batch", "4");
     REFUSED("unknown option --batch_size; did you mean --batch?", "--batch_size", "4");
+    REFUSED("unknown option --max-batch; did you mean --batch?", "--max-batch", "4");
     REFUSED("unknown option --min_lr; did you mean --min-lr?", "--min_lr", "0");
     REFUSED("unknown option --warmpu; did you mean --warmup?", "--warmpu", "4");
     REFUSED("unknown option --no-shufle; did you mean --shuffle?", "--no-shufle");

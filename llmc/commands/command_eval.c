@@ -86,7 +86,7 @@ static void print_loss(double loss, uint64_t tokens, const char *of, const char 
               (unsigned long long)tokens, of, name, loss);
     printf("loss %.9g nats per token, perplexity ", loss);
     print_exp(loss);
-    printf(", %llu tokens%s%s\n", (unsigned long long)tokens, of, name);
+    printf(", %llu token%s%s%s\n", (unsigned long long)tokens, tokens == 1 ? "" : "s", of, name);
 }
 
 /* The mean loss of ids 1 .. n, each after those before it. */
@@ -143,12 +143,12 @@ static void print_text_units(const Stream *stream, const Tokenizer *tokenizer, c
     TextUnits units = text_units(stream, tokenizer, 1, stream_length(stream) - 1);
     double sum = result->loss * (double)result->tokens;
     if (units.bytes)
-        printf("bits per byte %.9g over %llu bytes", sum / log(2) / (double)units.bytes,
-               (unsigned long long)units.bytes);
+        printf("bits per byte %.9g over %llu byte%s", sum / log(2) / (double)units.bytes,
+               (unsigned long long)units.bytes, units.bytes == 1 ? "" : "s");
     if (units.words) {
         printf(", perplexity ");
         print_exp(sum / (double)units.words);
-        printf(" per word, %llu words", (unsigned long long)units.words);
+        printf(" per word, %llu word%s", (unsigned long long)units.words, units.words == 1 ? "" : "s");
     }
     if (units.bytes) printf("\n");
 }

@@ -143,7 +143,7 @@ int option_index(const OptionTable *table, const char *name) {
 }
 
 /* The option that was probably meant: one that begins with the name, else the nearest by spelling, else
- * one that the name begins with (batch_size: batch). NULL when none is near. */
+ * one that the name begins or ends with (batch_size: batch, sample-tokens: tokens). NULL when none is near. */
 static const Option *nearest(const OptionTable *table, const char *name) {
     const Option *best = NULL;
     int limit = slip_distance(name);
@@ -153,8 +153,10 @@ static const Option *nearest(const OptionTable *table, const char *name) {
         const char *option = table->rows[i].name;
         size_t whole = strlen(option);
         int d = strncmp(option, name, length) == 0 ? 0 : edit_distance(name, option);
-        if (whole < length && strncmp(option, name, whole) == 0 && strchr("-_", name[whole]))
-            d = d < limit ? d : limit;
+        bool begins = whole < length && strncmp(option, name, whole) == 0 && strchr("-_", name[whole]);
+        bool ends = whole < length && strcmp(option, name + length - whole) == 0 &&
+                    strchr("-_", name[length - whole - 1]);
+        if (begins || ends) d = d < limit ? d : limit;
         if (best ? d < limit : d <= limit) best = &table->rows[i], limit = d;
     }
     return best;
