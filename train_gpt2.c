@@ -398,7 +398,7 @@ static int printed(int code) {
 }
 
 int main(int argc, char **argv) {
-    process_start();
+    process_start(argv);
     if (argc > 1 && strcmp(argv[1], "--version") == 0) return command_version(argc, argv);
     if (argc < 2 || argv[1][0] == '-') return command_train(argc, argv);
     for (size_t i = 0; i < COMMANDS; i++)

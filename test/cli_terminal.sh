@@ -69,6 +69,24 @@ if grep -q fopenmp "$build/flags"; then
         check "... bound to one core, they have a thread" prints "[ ,]1 thread \(its share of the cores\)" \
             mpirun --oversubscribe --bind-to none -np 2 taskset -c 0 "$program" $small
     fi
+    # The OpenMP library itself shows how its threads wait. The last of its lists counts: the program starts itself
+    # again after it has set what the environment did not.
+    waiting() { # VARIABLE=VALUE...: what the library says
+        env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT -u KMP_BLOCKTIME OMP_DISPLAY_ENV=verbose "$@" \
+            "$program" $small >"$dir/shown" 2>&1 || return 1
+        sed -n "s/^ *\(\[host\] *\)\{0,1\}\(GOMP_SPINCOUNT\|KMP_BLOCKTIME\) *= *'\([0-9]*\).*/\3/p" "$dir/shown" | tail -n 1
+    }
+    if ldd "$program" 2>/dev/null | grep -q libgomp; then
+        check "threads that wait spin briefly, then sleep" same "$(waiting OMP_DYNAMIC=false)" 1000
+        check "... unless GOMP_SPINCOUNT says how long" same "$(waiting GOMP_SPINCOUNT=77)" 77
+        check "... or OMP_WAIT_POLICY, that they sleep at once" same "$(waiting OMP_WAIT_POLICY=passive)" 0
+        check "... or that they spin" less 1000000 "$(waiting OMP_WAIT_POLICY=active)"
+    elif ldd "$program" 2>/dev/null | grep -q libomp; then
+        check "threads that wait spin briefly, then sleep" same "$(waiting OMP_DYNAMIC=false)" 1
+        check "... unless KMP_BLOCKTIME says how long" same "$(waiting KMP_BLOCKTIME=77)" 77
+    else
+        skip "neither GCC's nor clang's OpenMP library: how threads wait"
+    fi
     for wrong in none 0 -1 5000 2x; do
         env OMP_NUM_THREADS=$wrong "$program" $small >"$dir/stdout" 2>"$dir/wrong" # libgomp has its say as well
         check "OMP_NUM_THREADS=$wrong is refused" test $? -eq 2

@@ -212,7 +212,7 @@ TEST(standard_streams, "closed standard streams are /dev/null, and a file's size
     pid_t child = fork();
     if (child == 0) {
         for (int i = 0; i < 3; i++) close(i);
-        process_start();
+        process_start(NULL);
         struct rlimit limit = {10, 10};
         setrlimit(RLIMIT_FSIZE, &limit);
         int file = open(in_folder("first"), O_WRONLY | O_CREAT, 0600);
