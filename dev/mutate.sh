@@ -93,7 +93,8 @@ all_tests() {
 needs() {
     for test in "$@"; do
         case $test in
-        *.sh) printf '%s\n' build/train_gpt2 build/train_gpt2_alone build/train_gpt2_plain build/make_data ;;
+        *.sh) printf '%s\n' build/train_gpt2 build/train_gpt2_alone build/train_gpt2_plain build/make_data build/http_server \
+            $([ "$(uname)" != Linux ] || echo build/fault_shim.so build/strangers) ;;
         *) echo "$test" ;;
         esac
     done | sort -u

@@ -139,9 +139,11 @@ for process in $(rank); do kill -STOP "$process"; done
 sleep 4
 for process in $(rank); do kill -CONT "$process"; done
 check "a job that is stopped as a whole and continued resumes" stopped_by_us
-begin --hang-timeout 1 --sample-every 2 --sample-tokens 60000
-sleep 6
-check "waiting for a rank that gets on, even for long, is not a hang" stopped_by_us
+begin --hang-timeout 1 --sample-every 2 --sample-tokens 5000000 # rank 0 writes it for a minute, the others wait
+sleep 11 # a rank that only waits may end after 1 + 2 * 3 s
+check "waiting for a rank that gets on, even for long, is not a hang" kill -0 $job
+kill $job $(rank)
+wait $job 2>/dev/null
 
 # ---- little room for shared memory
 if unshare -m true 2>/dev/null; then
