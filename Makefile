@@ -7,7 +7,7 @@ BUILD    ?= build#      where everything goes that is made
 OPENMP   ?= 1#          0: one thread
 MPI      ?= 1#          0: one rank
 KERNELS  ?= cpu#        or plain: train_gpt2 and test_gpt2 on the plain loops of llmc/plain/
-ARCH     ?= -march=native
+ARCH     ?= -march=native# or portable: kernels for x86-64-v2, v3 and v4 in one program, which chooses at start
 SANITIZE ?=#            address,undefined: a build that checks itself
 OPTIMIZE ?= -O2 -g
 CFLAGS   ?=
@@ -20,7 +20,10 @@ PREFIX   ?= /usr/local# where `make install` puts things, below DESTDIR
 once      = $(eval $(1) := $(2))$($(1))
 try       = $(shell printf '$(2)\n' | $(CC) $(1) -x c - -o /dev/null $(3) -lm $(LDFLAGS) 2>/dev/null && echo yes)
 empty     = int main(void) { return 0; }
-arch      = $(call once,arch,$(if $(call try,$(ARCH),$(empty)),$(ARCH)))
+x86       = $(call once,x86,$(call try,-march=x86-64,$(empty)))
+levels    = $(call once,levels,$(if $(filter portable,$(ARCH)),$(if $(x86),v2 v3 v4)))
+wanted    = $(if $(filter portable,$(ARCH)),$(if $(x86),-march=x86-64-v2),$(ARCH))
+arch      = $(call once,arch,$(if $(call try,$(wanted),$(empty)),$(wanted)))
 openmp    = $(call once,openmp,$(if $(filter 1,$(OPENMP)),$(if $(call try,-fopenmp,$(empty)),-fopenmp)))
 mpi_flags = $(call once,mpi_flags,$(if $(filter 1,$(MPI)),$(shell mpicc --showme:compile 2>/dev/null)))
 mpi_libs  = $(call once,mpi_libs,$(if $(filter 1,$(MPI)),$(shell mpicc --showme:link 2>/dev/null)))
@@ -38,7 +41,8 @@ libs  = $(if $(mpi),$(mpi_libs)) -lm $(LDFLAGS)
 
 # ---- sources ------------------------------------------------------------------------------------
 shared := $(patsubst %.c,$(BUILD)/%.o,$(filter-out llmc/cpu/% llmc/plain/%,$(wildcard llmc/*/*.c)))
-cpu     = $(patsubst llmc/cpu/%.c,$(BUILD)/cpu_$(1)/%.o,$(wildcard llmc/cpu/*.c))
+cpu     = $(foreach level,$(or $(levels:%=_%),/),$(patsubst llmc/cpu/%.c,$(BUILD)/cpu_$(1)$(level:/=)/%.o,$(wildcard llmc/cpu/*.c))) \
+          $(if $(levels),$(BUILD)/kernels/kernels.o)
 plain   = $(patsubst llmc/plain/%.c,$(BUILD)/plain_$(1)/%.o,$(wildcard llmc/plain/*.c))
 oracle := $(patsubst llmc/plain/%.c,$(BUILD)/oracle/%.o,$(wildcard llmc/plain/*.c)) # test/oracle.h
 on     := $(if $(filter plain,$(KERNELS)),_plain,$(if $(filter cpu,$(KERNELS)),,$(error KERNELS=$(KERNELS): is cpu or plain)))
@@ -206,6 +210,26 @@ $(BUILD)/cpu_float/%.o: llmc/cpu/%.c $(BUILD)/flags
 $(BUILD)/cpu_double/%.o: llmc/cpu/%.c $(BUILD)/flags
 	$(call say,cc,"$< (double)")
 	$(call compile,-DREAL=double)
+# What runs on every processor, and says when the rest does not.
+$(BUILD)/llmc/base/processor.o: llmc/base/processor.c $(BUILD)/flags
+	$(call say,cc,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(filter-out $(arch),$(flags)) $(if $(x86),-march=x86-64) -MMD -MP -c -o $@ $<
+
+# ARCH=portable: a folder for each level, with the level before all names, and kernels.c to choose among them.
+define level_rule # REAL LEVEL
+$(BUILD)/cpu_$(1)_$(2)/%.o: llmc/cpu/%.c $(BUILD)/kernels/$(2).h $(BUILD)/flags
+	$$(call say,cc,"$$< ($(1), x86-64-$(2))")
+	$$(call compile,-DREAL=$(1) -march=x86-64-$(2) -mprefer-vector-width=512 -include $(BUILD)/kernels/$(2).h)
+endef
+$(foreach level,v2 v3 v4,$(foreach real,float double,$(eval $(call level_rule,$(real),$(level)))))
+$(BUILD)/kernels/%.h: llmc/ops.h $(wildcard llmc/cpu/*.h) dev/kernels.awk
+	$(Q)mkdir -p $(@D) && awk -v prefix=$*_ -f dev/kernels.awk $(filter %.h,$^) >$@
+$(BUILD)/kernels/kernels.c: llmc/ops.h dev/kernels.awk
+	$(Q)mkdir -p $(@D) && awk -f dev/kernels.awk $< >$@
+$(BUILD)/kernels/kernels.o: $(BUILD)/kernels/kernels.c $(BUILD)/flags
+	$(call say,cc,$<)
+	$(call compile,-I.)
+
 $(BUILD)/plain_float/%.o: llmc/plain/%.c $(BUILD)/flags
 	$(call say,cc,$<)
 	$(call compile,-DREAL=float)

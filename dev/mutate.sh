@@ -60,6 +60,8 @@ tests_of() { # FILE
     case $1 in
     train_gpt2.c | llmc/train/* | llmc/checkpoint/* | llmc/log/*)
         echo test/cli_settings.sh test/cli_train.sh test/cli_resume.sh ;;
+    llmc/base/start.c) echo test/cli_terminal.sh ;;
+    llmc/base/processor*) echo test/cli_build.sh test/cli_bits.sh ;;
     llmc/commands/* | llmc/weights/* | llmc/eval/* | llmc/base/*) echo test/cli_commands.sh test/cli_train.sh ;;
     llmc/settings/*) echo test/cli_settings.sh test/cli_train.sh ;;
     llmc/text/* | llmc/data/tokenize.c | llmc/data/shard_writer.c) echo test/cli_text.sh test/cli_tokenize.sh ;;

@@ -83,6 +83,38 @@ if [ "${build##*/}" = build ]; then # once, not for every set of other settings
         else
             skip "this processor has no AVX-512: x86-64-v4"
         fi
+        # One program with kernels for three levels; TRAIN_GPT2_ARCH hides what this processor has beyond one of them.
+        if compiler gcc -march=x86-64-v4; then
+            check "portable: builds" make -s -j2 BUILD="$dir/portable" CC=gcc ARCH=portable OPTIMIZE=-O2 MPI=0 "$dir/portable/train_gpt2"
+            portable=$dir/portable/train_gpt2
+            runs_on() { # LEVEL KERNELS
+                prints "^device +CPU, $2, float32" env TRAIN_GPT2_ARCH="x86-64-$1" "$portable" --version
+            }
+            check "portable: where there is no AVX it has other kernels" runs_on v2 "no fused multiply-add"
+            check "... which train" train portable.v2 env TRAIN_GPT2_ARCH=x86-64-v2 "$portable" $odd
+            if has avx2 fma; then
+                check "portable: with AVX2 it uses that" runs_on v3 AVX2
+                check "... and trains" train portable.v3 env TRAIN_GPT2_ARCH=x86-64-v3 "$portable" $odd
+                check "... to the same weights, moments and records" same odd portable.v3
+            fi
+            if has avx512f avx512bw avx512dq avx512vl avx512cd; then
+                check "portable: with AVX-512 it uses that" runs_on v4 AVX-512
+                check "... of itself" prints "^device +CPU, AVX-512, float32" "$portable" --version
+                check "... and trains" train portable.v4 "$portable" $odd
+                check "... to the same weights, moments and records" same odd portable.v4
+            fi
+            refuses 1 'built for a processor with ssse3, which this one does not have' \
+                "portable: a processor below all levels gets a line" env TRAIN_GPT2_ARCH=x86-64-v1 "$portable" --version
+            if command -v qemu-x86_64 >/dev/null 2>&1; then
+                # (started again, it would run on the processor itself)
+                check "portable: runs on a processor of 2008" prints "^device +CPU, no fused multiply-add" \
+                    env OMP_WAIT_POLICY=passive qemu-x86_64 -cpu Nehalem "$portable" --version
+            else
+                skip "no qemu-x86_64: an old processor"
+            fi
+        else
+            skip "no gcc that knows x86-64-v4: ARCH=portable"
+        fi
         if command -v qemu-aarch64 >/dev/null 2>&1; then
             build_and_compare arm "qemu-aarch64 -L /usr/aarch64-linux-gnu" aarch64-linux-gnu-gcc -march=armv8-a
         else

@@ -13,6 +13,20 @@ mpi='Open MPI [0-9]|of the standard [0-9]'
 grep -q USE_MPI "$build/flags" || mpi=none
 check "... its MPI" prints "^MPI +($mpi)" "$program" --version
 
+# ---- a processor that can do less than the program was built for
+if grep -q -e '-march=native' "$build/flags" && grep -qw avx2 /proc/cpuinfo && [ "$(uname -m)" = x86_64 ]; then
+    refuses 1 'which this one does not have (so says TRAIN_GPT2_ARCH); build it on this machine, or for all with make ARCH=portable' \
+        "built for a newer processor it ends with a line" env TRAIN_GPT2_ARCH=x86-64-v2 "$program" --version
+    refuses 1 'TRAIN_GPT2_ARCH is "avx2", expected x86-64-v1 to 4; unset it' \
+        "... so it does for a level that there is not" env TRAIN_GPT2_ARCH=avx2 "$program" --version
+    if command -v qemu-x86_64 >/dev/null 2>&1; then
+        old() { OMP_WAIT_POLICY=passive qemu-x86_64 -cpu Nehalem "$program" --version 2>"$dir/old"; [ $? -eq 1 ] && cat "$dir/old"; }
+        check "... and on an old processor" says "which this one does not have; build it" old
+    fi
+else
+    skip "not built for this very processor, or without AVX2: a processor that can do less"
+fi
+
 # ---- fast math
 unset MAKEFLAGS MFLAGS MAKELEVEL BUILD CC ARCH SANITIZE OPENMP MPI OPTIMIZE CFLAGS # choices of who runs this
 object_with() { # FLAG: compiles one file with it
