@@ -4,7 +4,7 @@
  *
  *                   plain/         cpu/                                       cuda/
  *   device, memory  device.c       device.c                                   ../../train_gpt2.cu
- *   embedding       embedding.c    embedding.c                                embedding.cuh
+ *   embedding       embedding.c    embedding.c                                embedding.cuh, radix_sort.cuh
  *   LayerNorm       layernorm.c    layernorm.c                                layernorm.cuh
  *   linear, GELU    linear.c       linear.c, gelu.c; gemm.c, microkernel.h    matmul.cuh, gelu.cuh
  *   attention       attention.c    attention_forward.c, attention_backward.c  attention.cuh, flash.cuh

@@ -40,6 +40,45 @@ TEST(embedding_wide, "more channels than one block takes") {
     EACH_ORDER embedding_case(2, 3, 1100, 5, 0, false);
 }
 
+/* Ids whose counts are `counts` (0 ends them), dealt out over the batch one after another: 0, 3, 6, ... and `last`, of
+ * which a sort that looks at too few digits takes for 18. */
+static size_t deal_ids(int32_t *ids, const int *counts, int32_t last) {
+    size_t n = 0;
+    for (int round = 0, dealt = 1; dealt; round++) {
+        dealt = 0;
+        for (int k = 0; counts[k]; k++)
+            if (round < counts[k]) ids[n++] = counts[k + 1] ? k * 3 : last, dealt = 1;
+    }
+    return n;
+}
+
+TEST(embedding_counts, "tokens that occur 1, 31, 32, 33, 65 and 3000 times get the sum of their rows, with the same "
+                       "bits in every order of threads; ids of one, two and three bytes") {
+    static const int counts[] = {1, 31, 32, 33, 65, 64, 3000, 1, 500, 0};
+    static const int32_t last[] = {200, 256 + 18, 65536 + 18};
+    int32_t ids[4000];
+    for (int k = 0; k < 3; k++) {
+        float *first = NULL;
+        EACH_ORDER {
+            size_t N = deal_ids(ids, counts, last[k]), V = (size_t)last[k] + 1;
+            Array *id = ids_of(ids, N), *dout = input(OF_ACT, N * 3, 1);
+            Array *dwte = in_out(OF_GRAD, V * 3, 1), *dwpe = output(OF_GRAD, N * 3);
+            embedding_backward(dwte->at, dwpe->at, dout->at, id->at, 1, (int)N, 3, (int)N, false);
+            plain_embedding_backward(dwte->want, dwpe->want, dout->values, ids, 1, (int)N, 3, (int)N, false);
+            check(dwte, EMBEDDING, "dwte");
+            check(dwpe, EMBEDDING, "dwpe");
+            float *got = malloc(V * 3 * sizeof *got);
+            read_floats(got, dwte->at, OF_GRAD, V * 3);
+            CHECK(!first || memcmp(got, first, V * 3 * sizeof *got) == 0, "other bits in another order");
+            if (first)
+                free(got);
+            else
+                first = got;
+        }
+        free(first);
+    }
+}
+
 // ---- LayerNorm ----------------------------------------------------------------------------------
 
 static void layernorm_case(int N, int C, int dresidual_is, bool accumulate) {

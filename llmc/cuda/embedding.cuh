@@ -1,10 +1,18 @@
 /* embedding.cuh: token plus position embedding. Backward adds each token's rows in the order of the batch,
- * without atomics: tokens are sorted by (id, position) first, then one block sums one id's rows. */
+ * without atomics: positions are sorted by id first (radix_sort.cuh), the sorted order is cut into windows of 32
+ * places, and a block adds up one window:
+ *
+ *   ids in order   1 1 1 4 | 4 4 4 4 | 4 4 9 9      (windows of 4 places, for the drawing)
+ *   added to dwte  1     4 |         |     9        what begins in its window
+ *   partial sums           | 4       | 4            what began in an earlier window
+ *
+ * A second pass adds the partial sums of an id in their order: dwte[4] gets its first window's sum, then the sum of
+ * the partial sums. However often a token occurs, the work is spread evenly, and the bits depend on the ids alone. */
 #ifndef LLMC_CUDA_EMBEDDING_CUH
 #define LLMC_CUDA_EMBEDDING_CUH
 
+#include "radix_sort.cuh"
 #include "vector_access.cuh"
-#include "warp_reduce.cuh"
 
 constexpr int EMBEDDING_THREADS = 128, EMBEDDING_TILE = EMBEDDING_THREADS * PACK;
 
@@ -21,52 +29,67 @@ __global__ void embedding_forward_kernel(Act *out, const Id *ids, const Param *w
     store(out + (size_t)n * C + c, token, C - c);
 }
 
-/* order (N) becomes the positions 0 .. N-1, sorted by id, equal ids by position: position n's place is the number
- * of (id, position) pairs smaller than its own (a rank sort). N^2 comparisons of numbers in shared memory: for
- * 65536 tokens less than a thousandth of their forward and backward pass. */
-__global__ void embedding_sort_kernel(int *order, const Id *ids, int N) {
-    __shared__ Id tile[EMBEDDING_THREADS];
-    int n = blockIdx.x * EMBEDDING_THREADS + threadIdx.x;
-    Id mine = n < N ? ids[n] : 0;
-    int before = 0;
-    for (int start = 0; start < N; start += EMBEDDING_THREADS) {
-        if (start + (int)threadIdx.x < N) tile[threadIdx.x] = ids[start + threadIdx.x];
-        __syncthreads();
-        int count = min(EMBEDDING_THREADS, N - start);
-        for (int i = 0; i < count; i++)
-            before += tile[i] < mine || (tile[i] == mine && start + i < n);
-        __syncthreads();
-    }
-    if (n < N) order[before] = n;
-}
-
-/* dwte[id] += the sum of dout[n] over all n with ids[n] == id, in order. Grid: (N, tiles of C); the block
- * of an id's first place in `order` does all of its rows, the others have nothing to do. */
-__global__ void embedding_backward_tokens_kernel(Grad *dwte, const Act *dout, const Id *ids,
-                                                 const int *order, int N, int C) {
-    int place = blockIdx.x, lane = threadIdx.x % WARP;
-    int c = blockIdx.y * EMBEDDING_TILE + threadIdx.x * PACK;
-    Id id = ids[order[place]];
-    if (place > 0 && ids[order[place - 1]] == id) return; // the whole block
-    float sums[PACK] = {0};
-    for (int start = place;; start += WARP) { // a warp looks 32 places ahead
-        int n = start + lane < N ? order[start + lane] : -1;
-        int count = __popc(__ballot_sync(FULL_WARP, n >= 0 && ids[n] == id));
-        for (int i = 0; i < count; i++) {
-            int row = __shfl_sync(FULL_WARP, n, i);
-            float d[PACK];
-            load(d, dout + (size_t)row * C + c, C - c);
-#pragma unroll
-            for (int k = 0; k < PACK; k++) sums[k] += d[k];
-        }
-        if (count < WARP) break;
-    }
-    if (c >= C) return;
+/* to[i] += sums[i], i < min(PACK, valid). */
+__device__ inline void add_to(Grad *to, const float sums[PACK], int valid) {
     float before[PACK];
-    load(before, dwte + (size_t)id * C + c, C - c);
+    load(before, to, valid);
 #pragma unroll
     for (int i = 0; i < PACK; i++) before[i] += sums[i];
-    store(dwte + (size_t)id * C + c, before, C - c);
+    store(to, before, valid);
+}
+
+/* Whether the id at the window's first place is also that of the place before. */
+__device__ inline bool is_continued(const Id *ids, const int *order, int window) {
+    return window > 0 && ids[order[window * WARP]] == ids[order[window * WARP - 1]];
+}
+
+/* dwte[id] += the sum of dout[n] over the n of one window with ids[n] == id, in order; but for an id that began in an
+ * earlier window, partial[window] = that sum. partial (windows, C); order (N) is sorted by id. Grid: (windows, tiles
+ * of C). Lane i of each warp knows place i. */
+__global__ void embedding_backward_tokens_kernel(Grad *dwte, float *partial, const Act *dout,
+                                                 const Id *ids, const int *order, int N, int C) {
+    int window = blockIdx.x, lane = threadIdx.x % WARP, place = window * WARP + lane;
+    int c = blockIdx.y * EMBEDDING_TILE + threadIdx.x * PACK, valid = max(0, C - c);
+    int count = min(WARP, N - window * WARP);
+    int my_row = lane < count ? order[place] : 0;
+    Id my_id = lane < count ? ids[my_row] : -1, id = __shfl_sync(FULL_WARP, my_id, 0);
+    bool continued = is_continued(ids, order, window);
+    float sums[PACK] = {0};
+#pragma unroll 4
+    for (int i = 0; i < count; i++) {
+        size_t row = (size_t)__shfl_sync(FULL_WARP, my_row, i);
+        Id next = __shfl_sync(FULL_WARP, my_id, (i + 1) % WARP); // of the next place
+        float d[PACK];
+        load(d, dout + row * C + c, valid);
+#pragma unroll
+        for (int k = 0; k < PACK; k++) sums[k] += d[k];
+        if (next == id && i + 1 < count) continue; // the whole block
+        if (valid > 0 && continued) store(partial + (size_t)window * C + c, sums, valid);
+        if (valid > 0 && !continued) add_to(dwte + (size_t)id * C + c, sums, valid);
+#pragma unroll
+        for (int k = 0; k < PACK; k++) sums[k] = 0;
+        continued = false;
+        id = next;
+    }
+}
+
+/* dwte[id] += the partial sums of an id, in order. The block of an id's first partial sum does it, the others have
+ * nothing to do. Grid: (windows, tiles of C). */
+__global__ void embedding_backward_windows_kernel(Grad *dwte, const float *partial, const Id *ids,
+                                                  const int *order, int N, int C) {
+    int window = blockIdx.x, c = blockIdx.y * EMBEDDING_TILE + threadIdx.x * PACK;
+    if (c >= C || !is_continued(ids, order, window)) return;
+    Id id = ids[order[window * WARP]];
+    if (ids[order[(window - 1) * WARP]] == id && is_continued(ids, order, window - 1)) return;
+    float sums[PACK] = {0};
+#pragma unroll 4
+    for (; window * WARP < N && ids[order[window * WARP]] == id; window++) {
+        float d[PACK];
+        load(d, partial + (size_t)window * C + c, C - c);
+#pragma unroll
+        for (int i = 0; i < PACK; i++) sums[i] += d[i];
+    }
+    add_to(dwte + (size_t)id * C + c, sums, C - c);
 }
 
 /* dwpe[t] (+)= sum over b of dout[b,t], and 0 for t >= T. Grid: (seq_len, tiles of C). */
@@ -82,13 +105,10 @@ __global__ void embedding_backward_positions_kernel(Grad *dwpe, const Act *dout,
 #pragma unroll
         for (int i = 0; i < PACK; i++) sums[i] += d[i];
     }
-    if (accumulate) {
-        float before[PACK];
-        load(before, to, C - c);
-#pragma unroll
-        for (int i = 0; i < PACK; i++) sums[i] += before[i];
-    }
-    store(to, sums, C - c);
+    if (accumulate)
+        add_to(to, sums, C - c);
+    else
+        store(to, sums, C - c);
 }
 
 // ---- launchers ----------------------------------------------------------------------------------
@@ -101,12 +121,16 @@ void embedding_forward(Act *out, const Id *ids, const Param *wte, const Param *w
 
 void embedding_backward(Grad *dwte, Grad *dwpe, const Act *dout, const Id *ids, int B, int T, int C,
                         int seq_len, bool accumulate) {
-    int N = B * T, tiles = divide_up(C, EMBEDDING_TILE);
-    int *order = (int *)scratch_take((size_t)N * sizeof(int));
-    LAUNCH(embedding_sort_kernel, divide_up(N, EMBEDDING_THREADS), EMBEDDING_THREADS, 0, order, ids,
-           N);
-    LAUNCH(embedding_backward_tokens_kernel, dim3(N, tiles), EMBEDDING_THREADS, 0, dwte, dout, ids,
+    int N = B * T, tiles = divide_up(C, EMBEDDING_TILE), windows = divide_up(N, WARP);
+    dim3 grid(windows, tiles);
+    size_t partial_bytes = (size_t)windows * C * sizeof(float);
+    float *partial = (float *)scratch_take(partial_bytes + 2 * (size_t)N * sizeof(int));
+    int *order = (int *)(partial + (size_t)windows * C);
+    sort_positions(order, order + N, ids, N);
+    LAUNCH(embedding_backward_tokens_kernel, grid, EMBEDDING_THREADS, 0, dwte, partial, dout, ids,
            order, N, C);
+    LAUNCH(embedding_backward_windows_kernel, grid, EMBEDDING_THREADS, 0, dwte, partial, ids, order,
+           N, C);
     LAUNCH(embedding_backward_positions_kernel, dim3(seq_len, tiles), EMBEDDING_THREADS, 0, dwpe,
            dout, B, T, C, accumulate);
 }

@@ -21,6 +21,13 @@ __device__ inline float warp_max(float value) {
     return value;
 }
 
+__device__ inline int warp_max_int(int value) {
+#pragma unroll
+    for (int bits = WARP / 2; bits > 0; bits /= 2)
+        value = max(value, __shfl_xor_sync(FULL_WARP, value, bits));
+    return value;
+}
+
 /* Every thread gets the sum over a one-dimensional block of whole warps. */
 static __device__ inline double block_sum(double value) {
     __shared__ double partial[WARP]; // one a warp
