@@ -193,3 +193,30 @@ TEST(linear_gelu, "the product before GELU and after") {
 TEST(linear_backward, "gradients of input, weight and bias, written and added") {
     EACH_SHAPE linear_backward_case(shapes[i][0], shapes[i][1], shapes[i][2], i % 2);
 }
+
+TEST(linear_tall, "more rows than a grid has in its second dimension: a micro-batch of 64 times 1024 has 65536") {
+    EACH_ORDER linear_case(65540, 1, 1);
+    EACH_ORDER linear_backward_case(65540, 1, 1, true);
+}
+
+/* An array that begins `elements` after an aligned address, while the others are aligned. */
+static Array *shifted_input(ElementKind kind, size_t count, size_t elements) {
+    arrays_shift(elements);
+    Array *array = input(kind, count, 1);
+    arrays_shift(0);
+    return array;
+}
+
+TEST(linear_unaligned, "one of x, w, bias, residual and result at an odd address, while the others are aligned") {
+    for (int odd = 0; odd < 5; odd++) EACH_ORDER {
+            int N = 16, K = 32, O = 64;
+            Array *x = shifted_input(OF_ACT, (size_t)N * K, odd == 0);
+            Array *w = shifted_input(OF_PARAM, (size_t)O * K, odd == 1);
+            Array *bias = shifted_input(OF_PARAM, (size_t)O, odd == 2);
+            Array *residual = shifted_input(OF_ACT, (size_t)N * O, odd == 3);
+            Array *out = shifted_input(OF_ACT, (size_t)N * O, odd == 4);
+            linear_forward(out->at, x->at, w->at, bias->at, residual->at, N, K, O);
+            plain_linear_forward(out->want, x->values, w->values, bias->values, residual->values, N, K, O);
+            check(out, LINEAR, "x w.T + bias + residual");
+        }
+}

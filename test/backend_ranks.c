@@ -14,39 +14,71 @@ static float contribution(int update, int micro_batch, int i) {
     return (float)((i * 7 + micro_batch * 13 + update * 5) % 64 - 32) / 64;
 }
 
-/* One rank's part of two updates of `micro-batches` micro-batches, one after another on the ranks in turn. Returns the
- * number of wrong elements. */
-static int wrong_sums(World world, bool exact, int micro_batches) {
-    float host[ELEMENTS], got[ELEMENTS];
-    int wrong = 0, most = (micro_batches + world.size - 1) / world.size;
-    Grad *grads = device_alloc(ELEMENTS * element_size(OF_GRAD), "a test's gradients");
-    reduction_open(grads, ELEMENTS, exact, most);
-    for (int update = 0; update < UPDATES; update++) {
-        int mine = (micro_batches - world.rank + world.size - 1) / world.size;
-        for (int i = 0; i < ELEMENTS; i++) host[i] = 0;
-        for (int micro = 0; micro < (mine ? mine : 1); micro++) {
-            int micro_batch = micro * world.size + world.rank;
-            for (int i = 0; i < ELEMENTS; i++)
-                host[i] = contribution(update, micro_batch, i) + (exact ? 0 : host[i]);
-            for (int b = BUCKETS - 1; b >= 0;
-                 b--) { // each is complete a little later than the last
-                size_t first = (size_t)b * BUCKET;
-                void *at = device_at(grads, OF_GRAD, first);
-                if (mine) write_floats(at, OF_GRAD, host + first, BUCKET);
-                reduction_ready(first, BUCKET, micro == 0, micro >= mine - 1, mine > 0);
-            }
-        }
-        wrong += reduction_finish() != -1;
-        read_floats(got, grads, OF_GRAD, ELEMENTS);
-        for (int i = 0; i < ELEMENTS; i++) {
-            float want = 0;
-            for (int micro_batch = 0; micro_batch < micro_batches; micro_batch++)
-                want += contribution(update, micro_batch, i);
-            wrong += got[i] != want;
+/* The sum of all micro-batches' contributions to element i. */
+static float expected(int update, int micro_batches, int i) {
+    float sum = 0;
+    for (int micro_batch = 0; micro_batch < micro_batches; micro_batch++)
+        sum += contribution(update, micro_batch, i);
+    return sum;
+}
+
+/* Reads all elements; returns how many are not what is expected of the update. */
+static int wrong_elements(const void *device, ElementKind kind, int update, int micro_batches) {
+    static float got[ELEMENTS];
+    int wrong = 0;
+    read_floats(got, device, kind, ELEMENTS);
+    for (int i = 0; i < ELEMENTS; i++) wrong += got[i] != expected(update, micro_batches, i);
+    return wrong;
+}
+
+/* Enqueues an update that does nothing but write the gradients to m: with beta1 0, and a learning rate of 0. */
+static void keep_gradients(Param *params, OptimizerState *m, OptimizerState *v, const Grad *grads) {
+    static const Span all = {0, ELEMENTS, false};
+    static const AdamWScalars step = {.eps = 1, .correction1 = 1, .correction2 = 1, .grad_scale = 1};
+    adamw_update(params, NULL, m, v, grads, &all, 1, &step);
+}
+
+/* One rank's part of an update. It has micro-batches rank, rank + size, ...; each bucket is complete a little later
+ * than the last. */
+static void run_update(World world, Grad *grads, bool exact, int micro_batches, int update) {
+    static float host[ELEMENTS];
+    int mine = (micro_batches - world.rank + world.size - 1) / world.size;
+    memset(host, 0, sizeof host);
+    for (int micro = 0; micro < (mine ? mine : 1); micro++) {
+        int micro_batch = micro * world.size + world.rank;
+        for (int i = 0; i < ELEMENTS; i++)
+            host[i] = contribution(update, micro_batch, i) + (exact ? 0 : host[i]);
+        for (int b = BUCKETS - 1; b >= 0; b--) {
+            size_t first = (size_t)b * BUCKET;
+            void *at = device_at(grads, OF_GRAD, first);
+            if (mine) write_floats(at, OF_GRAD, host + first, BUCKET);
+            reduction_ready(first, BUCKET, micro == 0, micro >= mine - 1, mine > 0);
         }
     }
+}
+
+/* One rank's part of two updates. Between them, while the first one's AdamW may still read the gradients, the second
+ * begins. Returns the number of wrong elements. */
+static int wrong_sums(World world, bool exact, int micro_batches) {
+    int wrong = 0, most = (micro_batches + world.size - 1) / world.size;
+    Grad *grads = device_alloc(ELEMENTS * element_size(OF_GRAD), "a test's gradients");
+    Param *params = device_alloc(ELEMENTS * element_size(OF_PARAM), "a test's weights");
+    OptimizerState *m = device_alloc(ELEMENTS * element_size(OF_OPTIMIZER_STATE), "a test's moments");
+    OptimizerState *v = device_alloc(ELEMENTS * element_size(OF_OPTIMIZER_STATE), "a test's moments");
+    reduction_open(grads, ELEMENTS, exact, most);
+    for (int update = 0; update < UPDATES; update++) {
+        run_update(world, grads, exact, micro_batches, update);
+        if (update > 0) wrong += wrong_elements(m, OF_OPTIMIZER_STATE, update - 1, micro_batches);
+        wrong += reduction_finish() != -1;
+        wrong += wrong_elements(grads, OF_GRAD, update, micro_batches);
+        keep_gradients(params, m, v, grads);
+    }
+    wrong += wrong_elements(m, OF_OPTIMIZER_STATE, UPDATES - 1, micro_batches);
     reduction_close();
     device_free(grads, ELEMENTS * element_size(OF_GRAD));
+    device_free(params, ELEMENTS * element_size(OF_PARAM));
+    device_free(m, ELEMENTS * element_size(OF_OPTIMIZER_STATE));
+    device_free(v, ELEMENTS * element_size(OF_OPTIMIZER_STATE));
     return wrong;
 }
 
@@ -63,8 +95,7 @@ int backend_rank(int argc, char **argv) {
 }
 
 TEST(ranks, "two ranks' gradients are summed, when each bucket is complete and not before; plain "
-            "and exact; also "
-            "where a rank has no micro-batch") {
+            "and exact; also where a rank has no micro-batch, and where the last update still reads them") {
     char arguments[32], said[2048];
     if (!ranks_available()) SKIP("no mpirun");
     for (int k = 0; k < 4; k++) EACH_ORDER {

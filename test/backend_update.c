@@ -37,6 +37,18 @@ TEST(square_sums, "squares are summed per tensor, in double; NaN and infinity st
     }
 }
 
+TEST(square_sums_long, "a tensor of more chunks than a block has threads, as a vocabulary's weights are") {
+    enum { LONG = 256 * 8192 + 9 };
+    static const Span long_spans[] = {{0, LONG, true}, {LONG + 55, 70, false}};
+    EACH_ORDER {
+        Array *grads = input(OF_GRAD, LONG + 55 + 70, 1e-3);
+        double got[2], want[2];
+        gradient_square_sums(got, grads->at, long_spans, 2);
+        plain_gradient_square_sums(want, grads->values, long_spans, 2);
+        for (int i = 0; i < 2; i++) CHECK_NEAR(got[i], want[i], 1e-12 * want[i]);
+    }
+}
+
 TEST(adamw, "three steps of AdamW on master weights; parameters are the masters rounded; gaps are "
             "left alone") {
     EACH_ORDER {
@@ -146,6 +158,28 @@ TEST(reduction_refuses,
         CHECK(reduction_finish() == FIRST + 5);
         reduction_ready(FIRST, COUNT, true, true, true); // the next update starts again
         CHECK(reduction_finish() == -1);
+        reduction_close();
+    }
+}
+
+/* One update of a lone micro-batch, whose element `at` is `value`: what reduction_finish says. */
+static int64_t update_with(const Array *grads, int at, float value) {
+    write_floats(device_at(grads->at, OF_GRAD, (size_t)(FIRST + at)), OF_GRAD, &value, 1);
+    reduction_ready(FIRST, COUNT, true, true, true);
+    return reduction_finish();
+}
+
+TEST(reduction_recovers, "a bad element is found wherever it is, and the next update, a good one, is not refused") {
+    static const int places[] = {0, 33, 255, 777, 1100, 2047, 2048, COUNT - 1};
+    EACH_ORDER {
+        Array *grads = input(OF_GRAD, FIRST + COUNT, 1);
+        reduction_open(grads->at, FIRST + COUNT, true, 2);
+        for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
+            int64_t at = update_with(grads, places[k], k % 2 ? NAN : INFINITY);
+            CHECK(at == FIRST + places[k], "element %lld instead of %d", (long long)at, FIRST + places[k]);
+            at = update_with(grads, places[k], 0.5f);
+            CHECK(at == -1, "after a bad element at %d: element %lld", FIRST + places[k], (long long)at);
+        }
         reduction_close();
     }
 }

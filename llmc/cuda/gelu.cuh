@@ -44,17 +44,20 @@ __global__ void gelu_backward_kernel(Act *dx, const Act *pre, size_t count) {
     store(dx + at, d, valid);
 }
 
-/* out += bias, row by row. out (N,O); bias (O). blockIdx.y is the row. */
-__global__ void add_bias_kernel(Act *out, const Param *bias, int O) {
-    int at = (blockIdx.x * blockDim.x + threadIdx.x) * PACK;
-    if (at >= O) return;
-    Act *row = out + (size_t)blockIdx.y * O;
+/* out += bias, row by row. out (N,O); bias (O). A thread takes PACK elements of one row; the grid has one dimension,
+ * because no other may be as long as N. */
+__global__ void add_bias_kernel(Act *out, const Param *bias, int N, int O) {
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, packs = (O + PACK - 1) / PACK; // of a row
+    size_t row = i / packs;
+    int at = (int)(i % packs) * PACK;
+    if (row >= (size_t)N) return;
+    Act *to = out + row * O + at;
     float x[PACK], b[PACK];
-    load(x, row + at, O - at);
+    load(x, to, O - at);
     load(b, bias + at, O - at);
 #pragma unroll
-    for (int i = 0; i < PACK; i++) x[i] += b[i];
-    store(row + at, x, O - at);
+    for (int k = 0; k < PACK; k++) x[k] += b[k];
+    store(to, x, O - at);
 }
 
 // ---- launchers ----------------------------------------------------------------------------------
@@ -75,14 +78,9 @@ static void gelu_backward(Act *dx, const Act *pre, size_t count) {
     LAUNCH(gelu_backward_kernel, elementwise_blocks(count), ELEMENTWISE_THREADS, 0, dx, pre, count);
 }
 
-constexpr int GRID_Y_MAX = 65535;
-
 static void add_bias(Act *out, const Param *bias, int N, int O) {
-    for (int first = 0; first < N; first += GRID_Y_MAX) {
-        int rows = N - first < GRID_Y_MAX ? N - first : GRID_Y_MAX;
-        dim3 grid(elementwise_blocks((size_t)O), (unsigned)rows);
-        LAUNCH(add_bias_kernel, grid, ELEMENTWISE_THREADS, 0, out + (size_t)first * O, bias, O);
-    }
+    size_t threads = (size_t)N * divide_up(O, PACK);
+    LAUNCH(add_bias_kernel, elementwise_blocks(threads * PACK), ELEMENTWISE_THREADS, 0, out, bias, N, O);
 }
 
 #endif
