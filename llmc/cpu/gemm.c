@@ -88,7 +88,11 @@ static void finish_tile(const Product *p, size_t first_row, size_t first_column,
     for (size_t i = 0; i < rows; i++) {
         size_t at = (first_row + i) * p->c_stride + first_column;
         if (p->bias)
-            for (size_t j = 0; j < columns; j++) p->c[at + j] += p->bias[first_column + j];
+            for (size_t j = 0; j < columns; j += VEC) { // whole vectors, as they were stored and will be read: a
+                size_t n = columns - j;                 // load waits long for a store that is only part of it
+                vec sum = vec_load_n(p->c + at + j, n) + vec_load_n(p->bias + first_column + j, n);
+                vec_store_n(p->c + at + j, sum, n);
+            }
         if (p->gelu) gelu_row(p->gelu + at, p->c + at, columns);
         if (p->gelu_input) gelu_grad_row(p->c + at, p->gelu_input + at, columns);
     }
@@ -132,6 +136,13 @@ static Prefetch prefetch_of(const Block *next, size_t panel) {
     return (Prefetch){next->at, 0, 0}; // nothing more to fetch
 }
 
+/* Asks for a tile of a matrix of c's shape that will be read when the sums are complete. */
+static void fetch_tile(const real *at, size_t stride, size_t rows, size_t columns) {
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < columns; j += 64 / sizeof(real)) // lines of a cache
+            __builtin_prefetch(at + i * stride + j, 0, 2);      // to L2
+}
+
 /* A packed block of b times all row panels of the packed block of a, for `depth` steps from k. Meanwhile the
  * next block of b is prefetched. */
 static void block_product(const Pass *pass, size_t k, size_t depth, const real *a, const real *b,
@@ -145,12 +156,14 @@ static void block_product(const Pass *pass, size_t k, size_t depth, const real *
         size_t at = row * p->c_stride + column;
         const real *tile_start = start ? start + at : NULL;
         const Prefetch prefetch = prefetch_of(next, panel);
+        bool complete = k + depth == p->depth;
+        if (complete && p->gelu_input) fetch_tile(p->gelu_input + at, p->c_stride, rows, columns);
         if (columns % VEC)
             edge_tile(rows, columns, depth, a, b, p->c + at, tile_start, p->c_stride, &prefetch);
         else
             tiles[rows - 1][columns / VEC - 1](depth, a, b, p->c + at, tile_start, p->c_stride,
                                                &prefetch);
-        if (k + depth == p->depth) finish_tile(p, row, column, rows, columns);
+        if (complete) finish_tile(p, row, column, rows, columns);
     }
 }
 
