@@ -26,7 +26,7 @@ cxx_flags = -std=c++17 -Wall -Wextra -Wno-unknown-pragmas $(OPTIMIZE) $(arch) -f
             $(if $(mpi),-DUSE_MPI -DUSE_NCCL -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX \
             $(addprefix -isystem ,$(patsubst -I%,%,$(filter -I%,$(mpi_flags)))))
 kernel_flags = $(cxx_flags) -fsanitize=alignment,bounds -fno-sanitize-recover=all \
-               -fsanitize-recover=alignment,bounds -DCLASSIFIER_BYTES=20000
+               -fsanitize-recover=alignment,bounds -DCLASSIFIER_ROWS=25
 
 emulator_sources := $(wildcard test/emulator/*.cpp)
 emulator := $(patsubst test/emulator/%.cpp,$(BUILD)/emulator/%.o,$(emulator_sources))

@@ -128,6 +128,7 @@ TEST(classifier,
 
 TEST(classifier_wide, "more words than one pass of a block") {
     EACH_ORDER classifier_case(4, 8, 4200, false);
+    EACH_ORDER classifier_case(2, 1, 60000, true);
 }
 
 TEST(classifier_nan,

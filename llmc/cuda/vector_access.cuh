@@ -28,6 +28,14 @@ template <typename T> __device__ inline float unpack(const uint32_t *words, int 
     return __uint_as_float(i % 2 ? words[i / 2] & 0xffff0000u : words[i / 2] << 16); // bf16: a float's upper half
 }
 
+/* Element i of an array of words becomes minus infinity. */
+template <typename T> __device__ inline void set_minus_infinity(uint32_t *words, int i) {
+    if (sizeof(T) == 4)
+        words[i] = 0xff800000u;
+    else
+        words[i / 2] = i % 2 ? (words[i / 2] & 0xffffu) | 0xff800000u : (words[i / 2] & ~0xffffu) | 0xff80u;
+}
+
 /* words = the bits of p[0 .. PACK); zeros from p[valid] on. */
 template <typename T> __device__ inline void load_words(uint32_t words[WORDS<T>], const T *p, int valid) {
     constexpr int each = 4 / sizeof(T); // elements a word
