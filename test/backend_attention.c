@@ -2,11 +2,11 @@
  * backend_update.c. */
 #include "backend.h"
 
-static void attention_case(int B, int T, int NH, int hs) {
+/* Attention of qkv (B,T,3C) and its gradient, compared with the oracle. */
+static void compare_attention(Array *qkv, int B, int T, int NH, int hs) {
     int C = NH * hs;
     size_t size = (size_t)B * T * C, rows = (size_t)B * NH * T;
-    Array *qkv = input(OF_ACT, 3 * size, 2), *out = output(OF_ACT, size),
-          *lse = output(OF_ROW_STAT, rows);
+    Array *out = output(OF_ACT, size), *lse = output(OF_ROW_STAT, rows);
     attention_forward(out->at, lse->at, qkv->at, B, T, C, NH);
     plain_attention_forward(out->want, lse->want, qkv->values, B, T, C, NH);
     check(out, ATTENTION, "out");
@@ -17,6 +17,10 @@ static void attention_case(int B, int T, int NH, int hs) {
     plain_attention_backward(dqkv->want, dout->values, out->want, lse->want, qkv->values, B, T, C,
                              NH);
     check(dqkv, ATTENTION, "dqkv");
+}
+
+static void attention_case(int B, int T, int NH, int hs) {
+    compare_attention(input(OF_ACT, (size_t)B * T * 3 * NH * hs, 2), B, T, NH, hs);
 }
 
 TEST(attention_64,
@@ -30,6 +34,25 @@ TEST(attention_64,
 TEST(attention_128, "head size 128 likewise") {
     EACH_ORDER attention_case(1, 1, 1, 128);
     EACH_ORDER attention_case(1, 70, 2, 128);
+}
+
+TEST(attention_long, "sixteen tiles of a head: both buffers many times, and the longest rows") {
+    EACH_ORDER attention_case(1, 1024, 1, 64);
+}
+
+TEST(attention_low_scores,
+     "all scores near -100: the rows that fill up the last tile leave no infinity behind") {
+    EACH_ORDER for (int hs = 64; hs <= 128; hs *= 2) {
+        int T = 37;
+        Array *qkv = input(OF_ACT, (size_t)T * 3 * hs, 1);
+        for (int i = 0; i < T * 3 * hs; i++) { // q . k / sqrt(hs) is -96 or -102
+            int of = i / hs % 3;
+            float value = of == 0 ? 4 : of == 1 ? (hs == 64 ? -3 : -2.25f) : (float)qkv->values[i];
+            write_floats(device_at(qkv->at, OF_ACT, (size_t)i), OF_ACT, &value, 1);
+            qkv->values[i] = value;
+        }
+        compare_attention(qkv, 1, T, 1, hs);
+    }
 }
 
 TEST(attention_plain, "any other head size, small, odd and so large that tiles shrink") {

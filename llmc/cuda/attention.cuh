@@ -49,7 +49,7 @@ __device__ inline void add_weighted(float *sums, float factor, const float *weig
 }
 
 /* Queries `first` .. T-1 of every head. out (B, T - first, C); lse (B,NH,T) or NULL; qkv (B,T,3C).
- * Grid: (B*NH, groups of PLAIN_WARPS queries). Shared: two tiles; a query, a sum and weights a warp. */
+ * Grid: B*NH heads times groups of PLAIN_WARPS queries. Shared: two tiles; a query, a sum and weights a warp. */
 __global__ void attention_forward_kernel(Act *out, RowStat *lse, const Act *qkv, PlainShape shape,
                                          int first) {
     DYNAMIC_SHARED(memory);
@@ -58,8 +58,9 @@ __global__ void attention_forward_kernel(Act *out, RowStat *lse, const Act *qkv,
     float *k_tile = (float *)memory, *v_tile = k_tile + tile * pitch;
     float *q = v_tile + tile * pitch + warp * (2 * pitch + WARP), *sums = q + pitch,
           *weights = sums + pitch;
-    Head<const Act> head = head_of(qkv, blockIdx.x, T, shape.NH, hs);
-    int group = first + blockIdx.y * PLAIN_WARPS, query = group + warp;
+    Place at = place_of_block(T - first, PLAIN_WARPS);
+    Head<const Act> head = head_of(qkv, at.head, T, shape.NH, hs);
+    int group = first + at.tile * PLAIN_WARPS, query = group + warp;
     int keys = min(T, group + PLAIN_WARPS); // that any query of the block sees
     if (query < T) plain_copy(q, head.q + query * head.stride, head.stride, 1, hs, lane, WARP);
     for (int d = lane; d < hs; d += WARP) sums[d] = 0;
@@ -80,33 +81,34 @@ __global__ void attention_forward_kernel(Act *out, RowStat *lse, const Act *qkv,
     }
     if (query >= T) return;
     size_t stride = (size_t)shape.NH * hs;
-    Act *row = head_rows(out, blockIdx.x, T - first, shape.NH, hs) + (query - first) * stride;
+    Act *row = head_rows(out, at.head, T - first, shape.NH, hs) + (query - first) * stride;
     for (int d = lane; d < hs; d += WARP) from_float(&row[d], sums[d] / all.sum);
-    if (lse && lane == 0) lse[(size_t)blockIdx.x * T + query] = all.max + logf(all.sum);
+    if (lse && lane == 0) lse[(size_t)at.head * T + query] = all.max + logf(all.sum);
 }
 
-/* delta (B,NH,T) = the sum over a head's channels of dout * out. A warp a row. */
+/* delta (B,NH,T) = the sum over a head's channels of dout * out. A row has `lanes` lanes of a warp, a power of two:
+ * with heads of 64 channels, 8 lanes of 8 channels each, so that a warp has four rows. */
 __global__ void attention_delta_kernel(RowStat *delta, const Act *dout, const Act *out, int rows,
-                                       int T, int NH, int hs) {
-    int row = blockIdx.x * PLAIN_WARPS + threadIdx.x / WARP,
-        lane = threadIdx.x % WARP; // of (B,NH,T)
-    if (row >= rows) return;       // the whole warp
+                                       int T, int NH, int hs, int lanes) {
+    int lane = threadIdx.x % lanes, row = blockIdx.x * (PLAIN_THREADS / lanes) + threadIdx.x / lanes; // of (B,NH,T)
+    bool is_there = row < rows;
+    if (!is_there) row = rows - 1; // all lanes take part in the sums below
     size_t at = (size_t)(row % T) * NH * hs;
     const Act *d = head_rows(dout, row / T, T, NH, hs) + at,
               *o = head_rows(out, row / T, T, NH, hs) + at;
     float sum = 0;
-    for (int c = lane * PACK; c < hs; c += WARP * PACK) {
+    for (int c = lane * PACK; c < hs; c += lanes * PACK) {
         float a[PACK], b[PACK];
         load(a, d + c, hs - c);
         load(b, o + c, hs - c);
 #pragma unroll
         for (int i = 0; i < PACK; i++) sum += a[i] * b[i];
     }
-    sum = warp_sum(sum);
-    if (lane == 0) delta[row] = sum;
+    for (int bits = lanes / 2; bits > 0; bits /= 2) sum += __shfl_xor_sync(FULL_WARP, sum, bits);
+    if (lane == 0 && is_there) delta[row] = sum;
 }
 
-/* dQ, a warp a query: flash_backward.cuh has the formulas. Grid: (B*NH, groups of queries). Shared: two
+/* dQ, a warp a query: flash_backward.cuh has the formulas. Grid: B*NH heads times groups of queries. Shared: two
  * tiles; a query, its dout, its gradient and weights a warp. */
 __global__ void attention_backward_queries_kernel(Act *dqkv, const Act *dout, const RowStat *lse,
                                                   const RowStat *delta, const Act *qkv,
@@ -117,12 +119,13 @@ __global__ void attention_backward_queries_kernel(Act *dqkv, const Act *dout, co
     float *k_tile = (float *)memory, *v_tile = k_tile + tile * pitch;
     float *q = v_tile + tile * pitch + warp * (3 * pitch + WARP), *d = q + pitch, *dq = d + pitch;
     float *weights = dq + pitch;
-    Head<const Act> head = head_of(qkv, blockIdx.x, T, shape.NH, hs);
-    size_t stride = (size_t)shape.NH * hs, at = (size_t)blockIdx.x * T;
-    int group = blockIdx.y * PLAIN_WARPS, query = group + warp, keys = min(T, group + PLAIN_WARPS);
+    Place place = place_of_block(T, PLAIN_WARPS);
+    Head<const Act> head = head_of(qkv, place.head, T, shape.NH, hs);
+    size_t stride = (size_t)shape.NH * hs, at = (size_t)place.head * T;
+    int group = place.tile * PLAIN_WARPS, query = group + warp, keys = min(T, group + PLAIN_WARPS);
     if (query < T) {
         plain_copy(q, head.q + query * head.stride, head.stride, 1, hs, lane, WARP);
-        plain_copy(d, head_rows(dout, blockIdx.x, T, shape.NH, hs) + query * stride, stride, 1, hs,
+        plain_copy(d, head_rows(dout, place.head, T, shape.NH, hs) + query * stride, stride, 1, hs,
                    lane, WARP);
     }
     for (int c = lane; c < hs; c += WARP) dq[c] = 0;
@@ -142,12 +145,12 @@ __global__ void attention_backward_queries_kernel(Act *dqkv, const Act *dout, co
         __syncwarp();
     }
     if (query >= T) return;
-    Head<Act> gradient = head_of(dqkv, blockIdx.x, T, shape.NH, hs);
+    Head<Act> gradient = head_of(dqkv, place.head, T, shape.NH, hs);
     for (int c = lane; c < hs; c += WARP)
         from_float(&gradient.q[query * gradient.stride + c], dq[c]);
 }
 
-/* dK and dV, a warp a key. Grid: (B*NH, groups of keys). Shared: two tiles; a key, its value, the gradients of
+/* dK and dV, a warp a key. Grid: B*NH heads times groups of keys. Shared: two tiles; a key, its value, the gradients of
  * both and two sets of weights a warp. */
 __global__ void attention_backward_keys_kernel(Act *dqkv, const Act *dout, const RowStat *lse,
                                                const RowStat *delta, const Act *qkv,
@@ -158,10 +161,11 @@ __global__ void attention_backward_keys_kernel(Act *dqkv, const Act *dout, const
     float *q_tile = (float *)memory, *d_tile = q_tile + tile * pitch;
     float *k = d_tile + tile * pitch + warp * (4 * pitch + 2 * WARP), *v = k + pitch;
     float *dk = v + pitch, *dv = dk + pitch, *p_weights = dv + pitch, *s_weights = p_weights + WARP;
-    Head<const Act> head = head_of(qkv, blockIdx.x, T, shape.NH, hs);
-    const Act *dout_rows = head_rows(dout, blockIdx.x, T, shape.NH, hs);
-    size_t stride = (size_t)shape.NH * hs, at = (size_t)blockIdx.x * T;
-    int group = blockIdx.y * PLAIN_WARPS, key = group + warp;
+    Place place = place_of_block(T, PLAIN_WARPS);
+    Head<const Act> head = head_of(qkv, place.head, T, shape.NH, hs);
+    const Act *dout_rows = head_rows(dout, place.head, T, shape.NH, hs);
+    size_t stride = (size_t)shape.NH * hs, at = (size_t)place.head * T;
+    int group = place.tile * PLAIN_WARPS, key = group + warp;
     if (key < T) {
         plain_copy(k, head.k + key * head.stride, head.stride, 1, hs, lane, WARP);
         plain_copy(v, head.v + key * head.stride, head.stride, 1, hs, lane, WARP);
@@ -186,7 +190,7 @@ __global__ void attention_backward_keys_kernel(Act *dqkv, const Act *dout, const
         __syncwarp();
     }
     if (key >= T) return;
-    Head<Act> gradient = head_of(dqkv, blockIdx.x, T, shape.NH, hs);
+    Head<Act> gradient = head_of(dqkv, place.head, T, shape.NH, hs);
     for (int c = lane; c < hs; c += WARP) {
         from_float(&gradient.k[key * gradient.stride + c], dk[c]);
         from_float(&gradient.v[key * gradient.stride + c], dv[c]);
@@ -218,14 +222,14 @@ static void plain_forward(Act *out, RowStat *lse, const Act *qkv, int B, int T, 
     PlainShape shape = plain_shape(T, NH, C / NH);
     size_t shared = plain_shared(shape.tile, shape.hs, 2, 1);
     allow_shared(attention_forward_kernel, shared);
-    LAUNCH(attention_forward_kernel, dim3(B * NH, divide_up(T - first, PLAIN_WARPS)), PLAIN_THREADS,
-           shared, out, lse, qkv, shape, first);
+    LAUNCH(attention_forward_kernel, B * NH * divide_up(T - first, PLAIN_WARPS), PLAIN_THREADS, shared, out, lse, qkv,
+           shape, first);
 }
 
 static void plain_backward(Act *dqkv, const Act *dout, const RowStat *lse, const RowStat *delta,
                            const Act *qkv, int B, int T, int C, int NH) {
     PlainShape shape = plain_shape(T, NH, C / NH);
-    dim3 grid(B * NH, divide_up(T, PLAIN_WARPS));
+    int grid = B * NH * divide_up(T, PLAIN_WARPS);
     size_t shared_queries = plain_shared(shape.tile, shape.hs, 3, 1);
     size_t shared_keys = plain_shared(shape.tile, shape.hs, 4, 2);
     allow_shared(attention_backward_queries_kernel, shared_queries);
@@ -256,8 +260,10 @@ void attention_backward(Act *dqkv, const Act *dout, const Act *out, const RowSta
                         int B, int T, int C, int NH) {
     int rows = B * NH * T, hs = C / NH;
     RowStat *delta = (RowStat *)scratch_take((size_t)rows * sizeof(RowStat));
-    LAUNCH(attention_delta_kernel, divide_up(rows, PLAIN_WARPS), PLAIN_THREADS, 0, delta, dout, out,
-           rows, T, NH, hs);
+    int lanes = 1;
+    while (lanes < WARP && lanes * PACK < hs) lanes *= 2;
+    LAUNCH(attention_delta_kernel, divide_up(rows, PLAIN_THREADS / lanes), PLAIN_THREADS, 0, delta, dout, out,
+           rows, T, NH, hs, lanes);
 #ifndef PRECISION_FP32
     bool aligned = is_aligned(dqkv, dout) && is_aligned(qkv, NULL);
     if (hs == 64 && aligned) return flash_backward<64>(dqkv, dout, lse, delta, qkv, B, T, NH);

@@ -1,7 +1,24 @@
 /* flash.cuh: causal attention on tensor cores, forward (Dao et al. 2022; Dao 2023). bf16, head sizes HS of
- * 64 and 128. Four warps a block, each with 16 query rows of a tile of 64; keys and values are read in tiles of 64;
- * the next tile is copied while this one is used. Tiles above the diagonal are never read. Code that the backward
- * kernels share comes first. Next: flash_backward.cuh. */
+ * 64 and 128. Four warps a block, each with 16 query rows of a tile of 64; keys and values are read in tiles of 64.
+ * Tiles above the diagonal are never read. Code that the backward kernels share comes first. Next: flash_backward.cuh.
+ *
+ *   global memory      shared memory             registers of a warp (16 query rows)
+ *
+ *   Q tile  --------->  q_tile     --ldmatrix-->  S = Q K.T   (16, 64)   mma
+ *   K tile j+1 ------>  k_tiles[2] --ldmatrix-->     |  mask, only in the tile on the diagonal
+ *   V tile j+1 ------>  v_tiles[2] --ldmatrix--.     v
+ *          cp.async, while tile j is used      |  P = exp2(scale S - max), max and sum of each row go along
+ *                                              v     |  rounded to bf16, S's registers are the operand A as they are
+ *   out, lse  <-------  (q_tile)   <-----------  O += P V     (16, HS)   mma
+ *
+ * What a tile of 64 x 64 costs each warp at HS = 64, and how many blocks a multiprocessor holds (nvcc 13, sm_90;
+ * the last number of instructions is without those that only the diagonal needs):
+ *                 instructions   mma   ldmatrix   registers   shared    sm_90   sm_80   sm_86, 89
+ *   forward         530, 466      64      36         128       40 KB      4       4         2
+ *   dK and dV       860, 730     128      72         240       48 KB      2       2         2
+ *   dQ              560, 480      96      56         133       48 KB      3       3         2
+ * A multiprocessor issues one instruction of each of four warps a cycle, and reads one ldmatrix in four cycles: forward
+ * takes 530 cycles to issue a block's tile, 4 * 36 * 4 = 576 to read, and some 410 in the tensor cores. */
 #ifndef LLMC_CUDA_FLASH_CUH
 #define LLMC_CUDA_FLASH_CUH
 
@@ -13,9 +30,26 @@ constexpr int FLASH_WARPS = 4, FLASH_THREADS = FLASH_WARPS * WARP, FLASH_ROWS = 
 
 #define LOG2_E 1.4426950408889634f
 
-/* Rows of a tile in shared memory are 16 bytes longer than HS elements: the eight rows of a matrix that
- * ldmatrix reads then lie in eight different bank groups. */
-template <int HS> constexpr int FLASH_PITCH = HS + 8;
+/* Tiles in shared memory have rows of HS elements, in pieces of 16 bytes. Piece p of row r lies in place p ^ (r % 8):
+ *
+ *   row 0   0 1 2 3 4 5 6 7        The eight rows of a matrix that ldmatrix reads have the same p, and so lie in eight
+ *   row 1   1 0 3 2 5 4 7 6        different groups of banks: one access instead of eight. Longer rows would do it
+ *   row 2   2 3 0 1 6 7 4 5        too, but with 48 KB a block of the backward pass, sm_86 and sm_89 hold two.
+ *   ...
+ * Returns where element (row, column) of a tile lies. */
+template <int HS> __device__ inline unsigned tile_at(unsigned row, unsigned column) {
+    return row * HS + (column / PACK ^ row % 8) * PACK + column % PACK;
+}
+
+/* What a block works on. Tiles of a head are neighbours in the one-dimensional grid. So they run at about the same
+ * time, and all but the first find the head's keys and values in the L2 cache. */
+struct Place {
+    int head, tile, tiles; // head: of B*NH
+};
+__device__ inline Place place_of_block(int rows, int rows_of_a_tile) {
+    int tiles = (rows + rows_of_a_tile - 1) / rows_of_a_tile;
+    return {int(blockIdx.x) / tiles, int(blockIdx.x) % tiles, tiles};
+}
 
 /* One head's queries, keys and values inside qkv (B,T,3C), and where its lse (B,NH,T) begins. */
 template <typename T> struct Head {
@@ -37,24 +71,27 @@ __device__ inline T *head_rows(T *x, int batch_head, int rows, int NH, int HS) {
 /* Starts to copy ROWS rows; those from `valid` on become zeros. The whole block calls. */
 template <int HS, int ROWS>
 __device__ inline void copy_tile(bf16 *tile, const bf16 *rows, size_t stride, int valid) {
-    constexpr int chunks = HS / PACK; // of a row
-    for (int i = threadIdx.x; i < ROWS * chunks; i += FLASH_THREADS) {
-        int row = i / chunks, column = i % chunks * PACK;
-        const bf16 *from = rows + (row < valid ? row : 0) * stride + column;
-        copy_async(tile + row * FLASH_PITCH<HS> + column, from, row < valid);
-    }
+    constexpr int pieces = HS / PACK, step = FLASH_THREADS / pieces; // of a row; rows that the block copies at a time
+    static_assert(step % 8 == 0 && ROWS % step == 0, "tile_at must be the same for all rows of a thread");
+    int row = threadIdx.x / pieces, column = threadIdx.x % pieces * PACK;
+    const bf16 *from = rows + row * stride + column;
+    bf16 *to = tile + tile_at<HS>(row, column);
+#pragma unroll
+    for (int r = 0; r < ROWS; r += step)
+        copy_async(to + r * HS, row + r < valid ? from + r * stride : rows, row + r < valid);
 }
 
 /* Where this lane points for a 16x16 operand: A with k along the row, or B with n along the row (which
- * takes load_matrix_transposed). */
+ * takes load_matrix_transposed). row and column are multiples of 16, so that ^ does to the lane's place what tile_at
+ * does, and is one instruction. */
 template <int HS> __device__ inline const bf16 *operand(const bf16 *tile, int row, int column) {
-    int lane = threadIdx.x % WARP;
-    return tile + (row + lane % 16) * FLASH_PITCH<HS> + column + lane / 16 * 8;
+    unsigned lane = threadIdx.x % WARP;
+    return tile + row * HS + (tile_at<HS>(lane % 16, lane / 16 * 8) ^ column);
 }
 /* The same for B with k along the row: registers 0, 1 become the first eight columns of B. */
 template <int HS> __device__ inline const bf16 *operand_b(const bf16 *tile, int row, int column) {
-    int lane = threadIdx.x % WARP;
-    return tile + (row + lane % 8 + lane / 16 * 8) * FLASH_PITCH<HS> + column + lane / 8 % 2 * 8;
+    unsigned lane = threadIdx.x % WARP;
+    return tile + row * HS + (tile_at<HS>(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8) ^ column);
 }
 
 /* c (16 rows, COLUMNS) = a_rows (16, HS) @ b_rows (COLUMNS, HS).T */
@@ -105,9 +142,9 @@ __device__ inline void store_rows(bf16 *rows, size_t stride, const float c[HS / 
     __syncwarp();
 #pragma unroll
     for (int n = 0; n < HS / 8; n++) {
-        uint32_t *upper = reinterpret_cast<uint32_t *>(tile + g * FLASH_PITCH<HS> + 8 * n + 2 * t);
+        uint32_t *upper = reinterpret_cast<uint32_t *>(tile + tile_at<HS>(g, 8 * n + 2 * t));
         upper[0] = pack_bf16(c[n][0], c[n][1]);
-        upper[4 * FLASH_PITCH<HS>] = pack_bf16(c[n][2], c[n][3]); // eight rows down
+        upper[4 * HS] = pack_bf16(c[n][2], c[n][3]); // eight rows down, where r % 8 is the same
     }
     __syncwarp(); // all sixteen rows are in the tile
     constexpr int chunks = HS / PACK;
@@ -115,18 +152,19 @@ __device__ inline void store_rows(bf16 *rows, size_t stride, const float c[HS / 
         int row = i / chunks, column = i % chunks * PACK;
         if (row >= valid) continue;
         *reinterpret_cast<Vector<bf16> *>(rows + row * stride + column) =
-            *reinterpret_cast<const Vector<bf16> *>(tile + row * FLASH_PITCH<HS> + column);
+            *reinterpret_cast<const Vector<bf16> *>(tile + tile_at<HS>(row, column));
     }
 }
 
 // ---- forward ------------------------------------------------------------------------------------
 
-/* One tile's part of the running softmax of a warp's 16 rows. s (16, 64): scores in, exp2 of them relative
- * to the running maximum out. max, sum and the rows of o (16, HS) follow the new maximum; a thread has
- * rows g and g+8, its quad shares them, and sum is this thread's share. */
+/* One tile's part of the running softmax of a warp's 16 rows. s (16, 64): scores in; out, exp of what each is above
+ * the running maximum, times scale. max, sum and the rows of o (16, HS) follow the new maximum; a thread has
+ * rows g and g+8, its quad shares them, and sum is this thread's share. scale: 1/sqrt(HS) * log2(e), for exp2: the
+ * multiplication and the subtraction are one instruction a score. */
 template <int HS>
 __device__ inline void softmax_tile(float s[FLASH_ROWS / 8][4], float max[2], float sum[2],
-                                    float o[HS / 8][4]) {
+                                    float o[HS / 8][4], float scale) {
 #pragma unroll
     for (int row = 0; row < 2; row++) {
         float largest = max[row];
@@ -135,14 +173,14 @@ __device__ inline void softmax_tile(float s[FLASH_ROWS / 8][4], float max[2], fl
             largest = fmaxf(largest, fmaxf(s[n][2 * row], s[n][2 * row + 1]));
         largest = fmaxf(largest, __shfl_xor_sync(FULL_WARP, largest, 1));
         largest = fmaxf(largest, __shfl_xor_sync(FULL_WARP, largest, 2));
-        float correction = exp2f(max[row] - largest);
+        float correction = exp2_approximately((max[row] - largest) * scale), shift = largest * scale;
         max[row] = largest;
         sum[row] *= correction;
 #pragma unroll
         for (int n = 0; n < FLASH_ROWS / 8; n++)
 #pragma unroll
             for (int i = 2 * row; i < 2 * row + 2; i++) {
-                s[n][i] = exp2f(s[n][i] - largest);
+                s[n][i] = exp2_approximately(fmaf(s[n][i], scale, -shift));
                 sum[row] += s[n][i];
             }
 #pragma unroll
@@ -152,9 +190,10 @@ __device__ inline void softmax_tile(float s[FLASH_ROWS / 8][4], float max[2], fl
     }
 }
 
-/* Scales scores to log2 units and masks keys after the query. row, column: of c's upper left corner. */
+/* Masks keys after the query. row, column: of c's upper left corner. */
 template <int COLUMNS>
-__device__ inline void scale_and_mask(float c[COLUMNS / 8][4], float scale, int row, int column) {
+__device__ inline void mask_later_keys(float c[COLUMNS / 8][4], int row, int column) {
+    if (column + COLUMNS - 1 <= row) return; // below the diagonal all keys are seen, by most tiles
     int lane = threadIdx.x % WARP;
     row += lane / 4;
     column += lane % 4 * 2;
@@ -162,37 +201,40 @@ __device__ inline void scale_and_mask(float c[COLUMNS / 8][4], float scale, int 
     for (int n = 0; n < COLUMNS / 8; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            c[n][i] = column + 8 * n + i % 2 <= row + i / 2 * 8 ? c[n][i] * scale : -INFINITY;
+            c[n][i] = column + 8 * n + i % 2 <= row + i / 2 * 8 ? c[n][i] : -INFINITY;
 }
 
-/* Divides o by the softmax's sums and writes it and the log-sum-exp of rows q0 .. (16). */
+/* Divides o by the softmax's sums and writes it and the log-sum-exp of rows q0 .. (16). scale: as in softmax_tile. */
 template <int HS>
-__device__ inline void finish_rows(bf16 *out, RowStat *lse, float o[HS / 8][4], const float max[2],
-                                   float sum[2], bf16 *tile, int q0, int T, size_t stride) {
+__device__ inline void finish_rows(bf16 *out, RowStat *lse, float o[HS / 8][4], const float max[2], float sum[2],
+                                   float scale, bf16 *tile, int q0, int T, size_t stride) {
     int lane = threadIdx.x % WARP;
 #pragma unroll
     for (int row = 0; row < 2; row++) {
         sum[row] += __shfl_xor_sync(FULL_WARP, sum[row], 1);
         sum[row] += __shfl_xor_sync(FULL_WARP, sum[row], 2);
+        float factor = 1 / sum[row];
 #pragma unroll
         for (int n = 0; n < HS / 8; n++)
 #pragma unroll
-            for (int i = 2 * row; i < 2 * row + 2; i++) o[n][i] /= sum[row];
+            for (int i = 2 * row; i < 2 * row + 2; i++) o[n][i] *= factor;
         int q = q0 + lane / 4 + 8 * row;
-        if (lane % 4 == 0 && q < T) lse[q] = (max[row] + log2f(sum[row])) / LOG2_E;
+        if (lane % 4 == 0 && q < T) lse[q] = (max[row] * scale + log2f(sum[row])) / LOG2_E;
     }
     store_rows<HS>(out + q0 * stride, stride, o, tile, T - q0);
 }
 
-/* Grid: (B*NH, tiles of 64 queries, the longest first). Shapes as in ops.h. */
+/* Grid: B*NH heads times tiles of 64 queries, of each head the longest first. Shapes as in ops.h.
+ * scale: 1/sqrt(HS) * log2(e). */
 template <int HS>
 __global__ void __launch_bounds__(FLASH_THREADS)
     flash_forward_kernel(bf16 *out, RowStat *lse, const bf16 *qkv, int T, int NH, float scale) {
-    constexpr int SIZE = FLASH_ROWS * FLASH_PITCH<HS>; // of a tile
+    constexpr int SIZE = FLASH_ROWS * HS; // of a tile
     DYNAMIC_SHARED(memory);
     bf16 *q_tile = (bf16 *)memory, *k_tiles = q_tile + SIZE, *v_tiles = k_tiles + 2 * SIZE;
-    Head<const bf16> head = head_of(qkv, blockIdx.x, T, NH, HS);
-    int last = gridDim.y - 1 - blockIdx.y, q0 = last * FLASH_ROWS; // tile `last` is on the diagonal
+    Place at = place_of_block(T, FLASH_ROWS);
+    Head<const bf16> head = head_of(qkv, at.head, T, NH, HS);
+    int last = at.tiles - 1 - at.tile, q0 = last * FLASH_ROWS; // tile `last` is on the diagonal
     int warp_row = threadIdx.x / WARP * 16;
 
     copy_tile<HS, FLASH_ROWS>(q_tile, head.q + q0 * head.stride, head.stride, T - q0);
@@ -210,15 +252,14 @@ __global__ void __launch_bounds__(FLASH_THREADS)
         copy_async_wait<1>();
         __syncthreads();
         float s[FLASH_ROWS / 8][4];
-        multiply_transposed<HS, FLASH_ROWS>(s, q_tile + warp_row * FLASH_PITCH<HS>,
-                                            k_tiles + j % 2 * SIZE);
-        scale_and_mask<FLASH_ROWS>(s, scale * LOG2_E, q0 + warp_row, j * FLASH_ROWS);
-        softmax_tile<HS>(s, max, sum, o);
+        multiply_transposed<HS, FLASH_ROWS>(s, q_tile + warp_row * HS, k_tiles + j % 2 * SIZE);
+        mask_later_keys<FLASH_ROWS>(s, q0 + warp_row, j * FLASH_ROWS);
+        softmax_tile<HS>(s, max, sum, o, scale);
         multiply_add<HS, FLASH_ROWS>(o, s, v_tiles + j % 2 * SIZE);
         __syncthreads(); // the tile is free to be overwritten
     }
-    finish_rows<HS>(head_rows(out, blockIdx.x, T, NH, HS), lse + (size_t)blockIdx.x * T, o, max,
-                    sum, q_tile + warp_row * FLASH_PITCH<HS>, q0 + warp_row, T, (size_t)NH * HS);
+    finish_rows<HS>(head_rows(out, at.head, T, NH, HS), lse + (size_t)at.head * T, o, max, sum, scale,
+                    q_tile + warp_row * HS, q0 + warp_row, T, (size_t)NH * HS);
 }
 
 // ---- launcher -----------------------------------------------------------------------------------
@@ -230,10 +271,10 @@ template <typename F> static void allow_shared(F *kernel, size_t bytes) {
 
 template <int HS>
 static void flash_forward(bf16 *out, RowStat *lse, const bf16 *qkv, int B, int T, int NH) {
-    size_t shared = 5 * FLASH_ROWS * FLASH_PITCH<HS> * sizeof(bf16);
+    size_t shared = 5 * FLASH_ROWS * HS * sizeof(bf16);
     allow_shared(flash_forward_kernel<HS>, shared);
-    LAUNCH((flash_forward_kernel<HS>), dim3(B * NH, divide_up(T, FLASH_ROWS)), FLASH_THREADS,
-           shared, out, lse, qkv, T, NH, 1.0f / sqrtf((float)HS));
+    LAUNCH((flash_forward_kernel<HS>), B * NH * divide_up(T, FLASH_ROWS), FLASH_THREADS, shared, out, lse, qkv, T,
+           NH, LOG2_E / sqrtf((float)HS));
 }
 
 #endif

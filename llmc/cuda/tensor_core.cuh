@@ -34,6 +34,13 @@ __device__ inline void load_matrix_transposed(uint32_t r[4], const bf16 *row) {
                  : "memory");
 }
 
+/* 2^x to 2 units in the last place (PTX ISA, ex2.approx); results below the smallest normal number become 0. */
+__device__ inline float exp2_approximately(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* Two floats rounded to bf16 in one register. */
 __device__ inline uint32_t pack_bf16(float low, float high) {
     uint32_t pair;

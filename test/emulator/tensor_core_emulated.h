@@ -90,6 +90,11 @@ inline void load_matrix_transposed(uint32_t registers[4], const __nv_bfloat16 *r
     emulator::ldmatrix(registers, row, true, {file, line});
 }
 
+inline float exp2_approximately(float x) {
+    float y = exp2f(x);
+    return y < 0x1p-126f ? 0 : y;
+}
+
 inline uint32_t pack_bf16(float low, float high) {
     return __float2bfloat16(low).bits | (uint32_t)__float2bfloat16(high).bits << 16;
 }
