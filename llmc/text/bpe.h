@@ -6,7 +6,7 @@
 #ifndef LLMC_BPE_H
 #define LLMC_BPE_H
 
-#include "tokenizer.h"
+#include "token_list.h"
 
 typedef struct {
     int32_t left, right, id; // tokens left and right become id

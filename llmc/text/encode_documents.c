@@ -103,7 +103,7 @@ static void deliver_batch(const Batch *b, EncodedSegment deliver, void *context)
 }
 
 /* Releases a batch. */
-static void batch_free(Batch *b) {
+static void release_batch(Batch *b) {
     for (int t = 0; t < b->task_capacity; t++) free(b->tasks[t].ids.ids);
     free(b->tasks);
     free(b->ends);
@@ -148,6 +148,6 @@ void encode_documents(Documents *documents, const Tokenizer *tokenizer, bool spe
     deliver_batch(other, deliver, context);
     for (int i = 0; i < threads; i++) encoder_free(encoders[i]);
     free(encoders);
-    batch_free(&batches[0]);
-    batch_free(&batches[1]);
+    release_batch(&batches[0]);
+    release_batch(&batches[1]);
 }

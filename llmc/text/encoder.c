@@ -35,12 +35,6 @@ struct Encoder {
     TokenList pair;  // those of two neighbours
 };
 
-void token_list_reserve(TokenList *list, size_t more) {
-    if (list->capacity - list->count >= more) return;
-    list->capacity = size_add(size_mul(list->capacity, 2, "tokens"), size_add(more, 64, "tokens"), "tokens");
-    list->ids = memory_grow(list->ids, list->capacity, sizeof *list->ids, "tokens");
-}
-
 // ---------------------------------------------------------------------------------------------
 // Words
 
@@ -137,7 +131,7 @@ static void encode_long(Encoder *e, const unsigned char *word, size_t bytes, Tok
 // Texts
 
 /* Splits a text into words and encodes each. */
-static void encode_text(Encoder *e, const unsigned char *text, size_t bytes, TokenList *out) {
+static void encode_words(Encoder *e, const unsigned char *text, size_t bytes, TokenList *out) {
     // The caller has taken out what is special, so all of this is plain text.
     for (size_t at = 0, length; at < bytes; at += length) {
         length = split_word(text + at, bytes - at);
@@ -192,12 +186,12 @@ void encoder_add(Encoder *e, const void *text, size_t bytes, TokenList *out) {
     }
     // The text between two markers is encoded apart, as if it were a whole text: no word reaches across a marker.
     for (const unsigned char *special; e->special && (special = find_special(at, (size_t)(end - at)));) {
-        encode_text(e, at, (size_t)(special - at), out);
+        encode_words(e, at, (size_t)(special - at), out);
         token_list_reserve(out, 1);
         out->ids[out->count++] = e->tokenizer->end_of_text;
         at = special + END_OF_TEXT_BYTES;
     }
-    encode_text(e, at, (size_t)(end - at), out);
+    encode_words(e, at, (size_t)(end - at), out);
 }
 
 void tokenizer_encode(const Tokenizer *tokenizer, const void *text, size_t bytes, bool special, TokenList *out) {

@@ -16,26 +16,19 @@
  *   const unsigned char *text = tokenizer_bytes(t, list.ids[0], &bytes);     // "Hello", 5
  *   free(list.ids), tokenizer_free(t);
  *
- * Next: split.h (text into words), bpe.h (words into tokens), vocabulary.h (tokenizer files). */
+ * Next: token_list.h (what encoding gives), split.h (text into words), bpe.h (words into tokens), vocabulary.h
+ * (tokenizer files). */
 #ifndef LLMC_TOKENIZER_H
 #define LLMC_TOKENIZER_H
 
 #include "../files/output.h"
+#include "token_list.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct Tokenizer Tokenizer;
-
-/* A growing list of token ids; {0} is empty, free(list.ids) releases it. */
-typedef struct {
-    int32_t *ids;
-    size_t count, capacity;
-} TokenList;
-
-/* Makes room for `more` ids after those that are there. */
-void token_list_reserve(TokenList *list, size_t more);
 
 // ---- which tokenizer --------------------------------------------------------------------------
 
