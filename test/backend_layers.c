@@ -115,8 +115,15 @@ TEST(layernorm, "LayerNorm and its gradients; residual gradient absent, apart an
     EACH_ORDER layernorm_case(1, 40, 0, false);
     EACH_ORDER layernorm_case(33, 128, 1, true);
     EACH_ORDER layernorm_case(300, 24, 2, false);
+    EACH_ORDER layernorm_case(2200, 3, 1, true);
     EACH_ORDER layernorm_case(13, 9, 1, false);
     EACH_ORDER layernorm_case(5, 523, 2, true);
+}
+
+TEST(layernorm_wide, "rows of many warps, up to the longest that a block keeps, and one that it cannot") {
+    EACH_ORDER layernorm_case(3, 1600, 2, true);
+    EACH_ORDER layernorm_case(2, 4096, 1, false);
+    EACH_ORDER layernorm_case(3, 4099, 2, true);
 }
 
 TEST(layernorm_unaligned, "arrays that begin at odd addresses") {

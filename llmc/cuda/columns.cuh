@@ -1,6 +1,6 @@
-/* columns.cuh: sums over the rows of a matrix, for bias and LayerNorm gradients. Two passes of one
- * kernel: chunks of rows to partial sums, then the partial sums to the result. The chunks depend on the
- * shape alone and everything is added in order: no atomics, the same bits on every run. */
+/* columns.cuh: sums over the rows of a matrix, for bias and LayerNorm gradients, in two passes: chunks of rows to
+ * partial sums, then the partial sums to the result. The chunks depend on the shape alone and everything is added
+ * in order: no atomics, the same bits on every run. */
 #ifndef LLMC_CUDA_COLUMNS_CUH
 #define LLMC_CUDA_COLUMNS_CUH
 
@@ -27,13 +27,11 @@ static __device__ inline void sum_slices(float sums[PACK]) {
     __syncthreads();
 }
 
-/* out[chunk, column] (+)= sum over the chunk's rows of x. x (rows, columns); out (chunks, columns).
- * Grid: (tiles of columns, chunks of chunk_rows rows). Slice s takes rows s, s + COLUMN_SLICES, ... */
-template <typename T>
-__global__ void column_sums_kernel(float *out, const T *x, int rows, int columns, int chunk_rows,
-                                   bool accumulate) {
+/* partial[chunk, column] = sum over the chunk's rows of x. x (rows, columns); partial (chunks, columns).
+ * Grid: (tiles of columns, chunks). Slice s takes the chunk's rows s, s + COLUMN_SLICES, ... */
+__global__ void column_sums_kernel(float *partial, const Act *x, int rows, int columns) {
     int column = blockIdx.x * COLUMN_TILE + threadIdx.x * PACK;
-    int first = blockIdx.y * chunk_rows, end = min(rows, first + chunk_rows);
+    int first = blockIdx.y * COLUMN_CHUNK, end = min(rows, first + COLUMN_CHUNK);
     int valid = max(0, columns - column);
     float sums[PACK] = {0};
     for (int row = first + threadIdx.y; row < end && valid > 0; row += COLUMN_SLICES) {
@@ -44,37 +42,49 @@ __global__ void column_sums_kernel(float *out, const T *x, int rows, int columns
     }
     sum_slices(sums);
     if (threadIdx.y != 0 || valid == 0) return;
-    float *to = out + (size_t)blockIdx.y * columns + column;
-    if (accumulate) {
-        float before[PACK];
-        load(before, to, valid);
-#pragma unroll
-        for (int i = 0; i < PACK; i++) sums[i] += before[i];
-    }
-    store(to, sums, valid);
+    store(partial + (size_t)blockIdx.y * columns + column, sums, valid);
+}
+
+/* out[column] (+)= sum over chunks of partial[chunk, column], for one or two outs (columns), whose partial sums
+ * (chunks, columns) lie one behind the other. Grid: (tiles of WARP columns, outs); block: (WARP, FINISH_SLICES). A warp
+ * reads 128 bytes of a chunk, and few columns a block make many blocks. */
+constexpr int FINISH_SLICES = 32;
+__global__ void column_finish_kernel(float *out, float *second_out, const float *partial, int chunks,
+                                     int columns, bool accumulate) {
+    __shared__ float slices[FINISH_SLICES][WARP];
+    int column = blockIdx.x * WARP + threadIdx.x;
+    float *to = (blockIdx.y == 0 ? out : second_out) + column;
+    partial += (size_t)blockIdx.y * chunks * columns + column;
+    float sum = 0;
+#pragma unroll 4
+    for (int chunk = threadIdx.y; chunk < chunks && column < columns; chunk += FINISH_SLICES)
+        sum += partial[(size_t)chunk * columns];
+    slices[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads(); // every slice has its sum
+    if (threadIdx.y != 0 || column >= columns) return;
+    for (int slice = 1; slice < FINISH_SLICES; slice++) sum += slices[slice][threadIdx.x];
+    *to = accumulate ? *to + sum : sum;
 }
 
 // ---- launchers ----------------------------------------------------------------------------------
 
-static inline int column_chunks(int rows) { return divide_up(rows, COLUMN_CHUNK); }
-
 static const dim3 column_block(WARP, COLUMN_SLICES);
 
-/* out (+)= the sum of partial sums (chunks, columns). */
-static void finish_column_sums(float *out, const float *partial, int chunks, int columns,
-                               bool accumulate) {
-    LAUNCH((column_sums_kernel<float>), divide_up(columns, COLUMN_TILE), column_block, 0, out,
-           partial, chunks, columns, chunks, accumulate);
+/* out (+)= the sum of partial sums (chunks, columns); the same for second_out, unless it is NULL, with those that
+ * follow. */
+static void column_finish(float *out, float *second_out, const float *partial, int chunks, int columns,
+                          bool accumulate) {
+    dim3 grid(divide_up(columns, WARP), second_out ? 2 : 1), block(WARP, FINISH_SLICES);
+    LAUNCH(column_finish_kernel, grid, block, 0, out, second_out, partial, chunks, columns, accumulate);
 }
 
 /* out (columns) (+)= sum over rows of x (rows, columns). */
 static void column_sums(float *out, const Act *x, int rows, int columns, bool accumulate) {
-    int chunks = column_chunks(rows);
+    int chunks = divide_up(rows, COLUMN_CHUNK);
     float *partial = (float *)scratch_take((size_t)chunks * columns * sizeof(float));
     dim3 grid(divide_up(columns, COLUMN_TILE), chunks);
-    LAUNCH((column_sums_kernel<Act>), grid, column_block, 0, partial, x, rows, columns,
-           COLUMN_CHUNK, false);
-    finish_column_sums(out, partial, chunks, columns, accumulate);
+    LAUNCH(column_sums_kernel, grid, column_block, 0, partial, x, rows, columns);
+    column_finish(out, NULL, partial, chunks, columns, accumulate);
 }
 
 #endif
