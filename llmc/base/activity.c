@@ -20,11 +20,14 @@ static const char *const names[ACTIVITIES] = {
     [ACTIVITY_FINISH] = "finishing",
 };
 
+// Relaxed order is enough: nothing else is passed on by this word.
 ActivityState activity_state(void) {
     uint64_t now = atomic_load_explicit(&state, memory_order_relaxed);
     return (ActivityState){now >> ACTIVITY_BITS, (Activity)(now & ((1 << ACTIVITY_BITS) - 1))};
 }
 
+/* A plain load and store will do, because only the main thread writes. The activity before is returned, to be begun
+ * again by who interrupted it. */
 Activity activity_begin(Activity activity) {
     ActivityState now = activity_state();
     atomic_store_explicit(&state, (now.progress + 1) << ACTIVITY_BITS | activity, memory_order_relaxed);
@@ -39,6 +42,7 @@ const char *activity_name(uint64_t activity) {
     return activity < ACTIVITIES ? names[activity] : "doing something unknown";
 }
 
+/* Who waits for others is not to blame when time passes. */
 bool activity_waits(uint64_t activity) {
     return activity == ACTIVITY_JOIN || activity == ACTIVITY_WAIT;
 }

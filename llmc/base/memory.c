@@ -40,6 +40,7 @@ void *memory_new(size_t count, size_t size, const char *what) {
     return check_allocated(calloc(bytes ? bytes : 1, 1), bytes, what); // calloc(0) might return NULL
 }
 
+/* What is new in a grown block is not set to zero, unlike memory_new's. */
 void *memory_grow(void *block, size_t count, size_t size, const char *what) {
     size_t bytes = size_mul(count, size, what);
     return check_allocated(realloc(block, bytes ? bytes : 1), bytes, what);
@@ -65,6 +66,7 @@ void memory_unmap(void *block, size_t bytes) {
     if (block) munmap(block, bytes ? bytes : 1);
 }
 
+/* The most memory that was ever resident; 0 where the system does not say. */
 size_t memory_peak(void) {
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;

@@ -45,6 +45,7 @@ static void put_setting(void *context, const char *name, const char *value, bool
                         bool given) {
     (void)given;
     SettingsWriter *w = context;
+    // Lists are arrays here, because a path may contain any character that could separate them.
     if (strcmp(name, "data") == 0)
         put_list(w->json, name, &w->settings->data);
     else if (strcmp(name, "val") == 0)
@@ -64,6 +65,7 @@ static void put_counters(JsonWriter *json, const TrainerState *s) {
     json_put_unsigned(json, "position", s->sequences_served);
     json_put_unsigned(json, "tokens", s->tokens);
     json_put_real(json, "seconds", s->seconds);
+    // 0: no validation has been the best yet, or --keep-best is off.
     if (s->best_step > 0) {
         json_open(json, "best", '{');
         json_put_integer(json, "step", s->best_step);
@@ -104,6 +106,7 @@ void trainer_state_write(OutputFile *file, const TrainerState *state, const Sett
     put_files(&json, files, count);
 
     char text[HEX_CHARS];
+    // The file ends in its own checksum, so the text is made whole in memory before it is written.
     uint64_t sum = checksum_of(json.text, json.length);
     output_print(file, "%s%s%s%s", json.text, sum_begin, hex(text, sum), sum_end);
     free(json.text);

@@ -91,6 +91,7 @@ static void print_loss(double loss, uint64_t tokens, const char *of, const char 
 
 /* The mean loss of ids 1 .. n, each after those before it. */
 static double loss_of_ids(GPT2 *model, const int32_t *ids, int n) {
+    // Token i + 1 is the target of token i: n ids give n - 1 losses.
     size_t id_bytes = (size_t)n * element_size(OF_ID),
            loss_bytes = (size_t)n * element_size(OF_ROW_STAT);
     Id *inputs = device_alloc(id_bytes, "ids"), *targets = device_alloc(id_bytes, "ids");
@@ -141,6 +142,7 @@ static void evaluate_ids(GPT2 *model, const EvalOptions *o) {
 /* The loss in units of text instead of tokens: of all tokens of the stream but the first. */
 static void print_text_units(const Stream *stream, const Tokenizer *tokenizer, const Evaluation *result) {
     TextUnits units = text_units(stream, tokenizer, 1, stream_length(stream) - 1);
+    // The mean over tokens becomes the sum again: per byte and per word, the same nats are divided by other counts.
     double sum = result->loss * (double)result->tokens;
     if (units.bytes)
         printf("bits per byte %.9g over %llu byte%s", sum / log(2) / (double)units.bytes,
@@ -157,6 +159,7 @@ static void print_text_units(const Stream *stream, const Tokenizer *tokenizer, c
 static void evaluate_stream(GPT2 *model, const EvalOptions *o, const World *world, Stream *stream,
                             const Tokenizer *tokenizer) {
     stream_set_vocab(stream, model->config.vocab);
+    // In the order of the data, each target once; seed 0 is not used, because nothing is shuffled.
     Sequences all = sequences_new(stream, model->config.seq_len, 0, false);
     Batch *batch = batch_new(*world, (int)o->batch, all.seq_len, o->batch * world->size);
     Evaluation result = evaluate(model, batch, &all, all.per_epoch);
@@ -222,6 +225,7 @@ static void evaluate_all(GPT2 *model, const EvalOptions *o, const World *world, 
 /* Options that exclude each other. */
 static void check_together(const EvalOptions *o, const World *world) {
     if (!o->model) fatal(EXIT_USAGE, "eval needs --model PATH, the model to evaluate: a run, a checkpoint, weights");
+    // One list of ids is one row of work: there is nothing to share out.
     if (o->ids && world->size > 1) fatal(EXIT_USAGE, "eval --ids runs on one rank; start it without mpirun");
     if (!!o->ids + !!o->text + (o->data.count > 0) > 1)
         fatal(EXIT_USAGE, "--data, --text and --ids each say what to evaluate; give one of them");
@@ -250,6 +254,7 @@ int command_eval(int argc, char **argv) {
     if (o.seq_len) config.seq_len = (int)o.seq_len;
     GPT2 *model = gpt2_new(&config, o.ids ? 1 : (int)o.batch, false, false);
     weights_load(weights, model);
+    // A checkpoint was verified by name; this notices one that was replaced while it was read.
     checkpoint_check_unchanged(path);
     weights_close(weights);
     evaluate_all(model, &o, &world, path);

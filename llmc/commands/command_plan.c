@@ -14,6 +14,7 @@ static void print_rates(const Plan *plan, int64_t points) {
     int64_t last = plan->steps - 1, gaps = points > 1 ? points - 1 : 1;
     for (int64_t i = 0, before = -1; i < points; i++) {
         int64_t step = (int64_t)((double)last * (double)i / (double)gaps + 0.5);
+        // Of a run shorter than `points`, several points fall on a step.
         if (step != before) printf("%lld %.9g\n", (long long)step, schedule_rate(&plan->schedule, step));
         before = step;
     }
@@ -23,10 +24,12 @@ int command_plan(int argc, char **argv) {
     Trainer t = {.world = world_open(&argc, &argv)};
     t.settings = options_parse(argc, argv);
     const Settings *s = &t.settings;
+    // --ranks plans for a machine that is not here, so the ranks of this one do not count.
     if (s->ranks)
         t.world = (World){.size = (int)s->ranks, .local_size = (int)s->ranks, .launcher = "--ranks"};
     if (strcmp(s->resume, "never") != 0 && t.world.rank == 0)
         warning("plan looks at no checkpoint: what the run to resume has recorded is not in this plan");
+    // The same steps as at the start of training, so that what is refused there is refused here.
     Dataset data = trainer_prepare(&t);
     t.settings.total_batch = t.plan.sequences * t.plan.T; // --micro-steps may have decided
     if (t.world.rank == 0 && s->rates)

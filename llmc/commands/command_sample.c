@@ -77,6 +77,7 @@ enum { INPUT_PIECE = 65536 };
 static char *read_input(size_t *bytes) {
     char *text = NULL;
     *bytes = 0;
+    // fread returns 0 at the end, and on an error, which ferror tells apart.
     for (size_t n = 1; n > 0; *bytes += n) {
         text = memory_grow(text, *bytes + INPUT_PIECE + 1, 1, "the prompt");
         n = fread(text + *bytes, 1, INPUT_PIECE, stdin);
@@ -100,6 +101,7 @@ static void check_utf8(const char *text, size_t bytes) {
 static TokenList read_prompt(const SampleOptions *o, const Tokenizer *tokenizer, int vocab) {
     TokenList list = {0};
     size_t bytes = o->prompt ? strlen(o->prompt) : 0;
+    // Without a prompt the text is empty, and the end-of-text token takes its place later.
     bool input = o->prompt && strcmp(o->prompt, "-") == 0;
     char *text = input ? read_input(&bytes) : memory_string(o->prompt ? o->prompt : "");
     if (tokenizer) {

@@ -45,6 +45,7 @@ void gradient_square_sums(double *sums, const Grad *grads, const Span *spans, in
         for (size_t b = 0; b < blocks; b++)
             of_block[b] = square_sum(g + b * BLOCK, block_size(spans[s].count, b));
         sums[s] = 0;
+        // One after another, in the order of blocks: the norm does not depend on the number of threads.
         for (size_t b = 0; b < blocks; b++) sums[s] += of_block[b];
     }
     free(of_block);
@@ -69,6 +70,7 @@ static Factors factors_of(const AdamWScalars *step, bool decayed) {
     };
 }
 
+/* The root in real's own precision: one correctly rounded instruction, the same on every machine. */
 static inline real root(real x) {
     return sizeof(real) == 4 ? (real)sqrtf((float)x) : (real)sqrt(x);
 }

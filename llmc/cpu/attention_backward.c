@@ -26,11 +26,13 @@ typedef struct {
     real *lse, *D;         // (BLOCK)
 } Head;
 
+/* How much memory head_in shares out. */
 static size_t head_reals(int T, int hs) {
     size_t padded = (size_t)round_up(T, TILE_ROWS), width = (size_t)round_up(hs, TILE_COLS);
     return 4 * padded * width + 5 * BLOCK * width + 2 * PANEL * BLOCK + 2 * BLOCK;
 }
 
+/* A thread's buffers for one head, one behind the other in `memory`. */
 static Head head_in(real *memory, int T, int hs) {
     Head head = {.T = T, .hs = hs};
     head.padded = round_up(T, TILE_ROWS), head.width = round_up(hs, TILE_COLS);

@@ -23,11 +23,13 @@ typedef struct {
     real *max, *total; // (BLOCK)
 } Head;
 
+/* How much memory head_in shares out. */
 static size_t head_reals(int T, int hs) {
     size_t padded = (size_t)round_up(T, TILE_ROWS), width = (size_t)round_up(hs, TILE_COLS);
     return padded * (2 * width + BLOCK) + BLOCK * (2 * width + 2);
 }
 
+/* A thread's buffers for one head, one behind the other in `memory`. */
 static Head head_in(real *memory, int T, int hs) {
     Head head = {.T = T, .hs = hs};
     head.padded = round_up(T, TILE_ROWS), head.width = round_up(hs, TILE_COLS);

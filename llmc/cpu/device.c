@@ -24,6 +24,8 @@ void backend_open(int local_rank, int local_size, int threads) {
 #endif
 }
 
+/* The vectors that the kernels of this build use: vec.h chooses by the same macros. The bits of a run are the same for
+ * the first three. */
 #if defined(__AVX512F__)
 static const char vectors[] = "AVX-512";
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -53,10 +55,13 @@ const char *backend_name(void) {
     return name;
 }
 
+/* Without a peak, the status line shows no MFU. */
 double backend_peak_flops(void) { return 0; } // varies with clock and vector unit: not claimed
 
 size_t element_size(ElementKind kind) { return kind == OF_ID ? sizeof(Id) : sizeof(real); }
 
+/* A rank may use its share of the machine. SIZE_MAX where the system does not say how much there is: then no plan is
+ * refused for its size. */
 size_t device_memory(void) {
     long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
     return pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes / (size_t)sharers : SIZE_MAX;
@@ -66,6 +71,7 @@ void *device_alloc(size_t bytes, const char *what) { return memory_map(bytes, wh
 
 void device_free(void *device, size_t bytes) { memory_unmap(device, bytes); }
 
+/* Conversions run on all threads from some size on: a model of 1.5 billion weights takes seconds on one. */
 void write_floats(void *device, ElementKind kind, const float *host, size_t count) {
     (void)kind; // every kind of number is a real here
     real *to = device;

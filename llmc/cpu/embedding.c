@@ -20,6 +20,7 @@ void embedding_forward(Act *out, const Id *ids, const Param *wte, const Param *w
  * owns some channels (a few cache lines of every row) and adds the rows in order. */
 enum { TASK_CHANNELS = 64 };
 
+/* dwte (V,C) += rows of dout (N,C), row n to that of ids[n]. A repeated id gets its rows in the order of n. */
 static void token_gradient(Grad *dwte, const Act *dout, const Id *ids, int N, int C) {
     int tasks = (C + TASK_CHANNELS - 1) / TASK_CHANNELS;
     PARALLEL_FOR
@@ -35,6 +36,7 @@ static void token_gradient(Grad *dwte, const Act *dout, const Id *ids, int N, in
     }
 }
 
+/* dwpe (T,C) = or += the sum over the batch of dout (B,T,C). Threads own positions, and add b = 0, 1, ... in order. */
 static void position_gradient(Grad *dwpe, const Act *dout, int B, int T, int C, bool accumulate) {
     PARALLEL_FOR
     for (int t = 0; t < T; t++) {

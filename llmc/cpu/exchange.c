@@ -30,8 +30,10 @@ typedef struct {
     bool exact;
 } Piece;
 
+/* Blocks of a piece; the last one may be short. */
 static size_t block_count(const Piece *p) { return (p->count + BLOCK - 1) / BLOCK; }
 
+/* Elements of a block: BLOCK, or in the last one what is left. */
 static size_t block_size(const Piece *p, size_t block) {
     size_t left = p->count - block * BLOCK;
     return size_min(left, BLOCK);
@@ -42,11 +44,13 @@ static void *staged(const Piece *p, int rank, size_t block) {
     return (char *)world_shared(rank) + block * BLOCK * (p->sums ? sizeof(int64_t) : sizeof(real));
 }
 
+/* Where the sums of a block lie: in the part of the rank that adds it. */
 static real *summed(const Piece *p, size_t block) {
     int rank = (int)(block % (size_t)p->ranks); // blocks are dealt out in turn
     return (real *)((char *)world_shared(rank) + p->room * STAGED) + block * BLOCK;
 }
 
+/* Step 1: copies a block of this rank, integers where it has more than one micro-batch to add, to its shared part. */
 static void stage(const Piece *p, int rank, size_t block) {
     size_t n = block_size(p, block);
     if (p->sums)
@@ -55,6 +59,7 @@ static void stage(const Piece *p, int rank, size_t block) {
         memcpy(staged(p, rank, block), p->grads + block * BLOCK, n * sizeof(real));
 }
 
+/* Step 3 without exact sums. Ranks are added in their order, so the result depends on how many there are. */
 static void add_reals(const Piece *p, size_t block) {
     size_t n = block_size(p, block);
     real *restrict sum = summed(p, block);
@@ -66,6 +71,8 @@ static void add_reals(const Piece *p, size_t block) {
     }
 }
 
+/* Step 3 with exact sums: integers, whose sum does not depend on the order of the ranks. A rank with one micro-batch
+ * staged its gradient as reals, which become integers here. */
 static void add_integers(const Piece *p, size_t block) {
     size_t n = block_size(p, block);
     int64_t sum[BLOCK] = {0};
@@ -81,6 +88,7 @@ static void add_integers(const Piece *p, size_t block) {
     fixed_to_vector(summed(p, block), sum, n);
 }
 
+/* The five steps for one piece. The barriers are between processes: all ranks of the machine are in the same step. */
 static void exchange_piece(const Piece *p, int rank) {
     size_t blocks = block_count(p);
     PARALLEL_FOR
@@ -100,6 +108,7 @@ static void exchange_piece(const Piece *p, int rank) {
 }
 
 void exchange_sum(Grad *grads, const int64_t *sums, size_t count, bool exact) {
+    // Room for contributions, as wide as integers, and sums; whole blocks, so that none is cut by a piece's end.
     size_t room = world_shared_bytes() / (STAGED + sizeof(real)) / BLOCK * BLOCK;
     for (size_t first = 0; first < count; first += room) {
         Piece piece = {.grads = grads + first,

@@ -48,6 +48,7 @@ static int workspace_count;
 
 #define NOTHING_PACKED SIZE_MAX
 
+/* Makes room for each thread, once, and forgets what is packed: another product has other matrices. */
 static void prepare_workspaces(void) {
     int threads = omp_get_max_threads();
     if (threads > workspace_count) {
@@ -62,6 +63,7 @@ static void prepare_workspaces(void) {
     for (int i = 0; i < threads; i++) workspaces[i].packed_block = NOTHING_PACKED;
 }
 
+/* How many pieces of `size` cover `count`. */
 static size_t blocks(size_t count, size_t size) { return (size_t)divide_up((int64_t)count, (int64_t)size); }
 
 /* One pass over part of the depth, cut into tasks. */
@@ -116,6 +118,7 @@ typedef struct {
     size_t depth, columns;
 } Block;
 
+/* The block of b at depth k whose first column is `column`; smaller at b's edges. */
 static Block block_of_b(const Pass *pass, size_t k, size_t column) {
     const Product *p = pass->product;
     return (Block){.at = p->b.at + k * p->b.row + column * p->b.column,

@@ -3,14 +3,17 @@
 #include "gemm.h"
 #include "vec.h"
 
+/* A matrix as it lies in memory, row by row. */
 static Matrix matrix(const real *at, int columns) {
     return (Matrix){.at = at, .row = (size_t)columns, .column = 1};
 }
 
+/* The same numbers with rows and columns exchanged. Nothing is moved: packing reads along the other stride. */
 static Matrix transposed(const real *at, int columns) {
     return (Matrix){.at = at, .row = 1, .column = (size_t)columns};
 }
 
+/* The product begins at `residual` instead of 0, so that the addition costs no pass of its own. */
 void linear_forward(Act *out, const Act *x, const Param *w, const Param *bias, const Act *residual,
                     int N, int K, int O) {
     gemm(&(Product){.rows = (size_t)N,
@@ -24,6 +27,7 @@ void linear_forward(Act *out, const Act *x, const Param *w, const Param *bias, c
                     .bias = bias});
 }
 
+/* Bias and GELU are applied to each tile while it is in L1: out = gelu(pre), and pre stays for backward. */
 void linear_gelu_forward(Act *out, Act *pre, const Act *x, const Param *w, const Param *bias, int N,
                          int K, int O) {
     gemm(&(Product){.rows = (size_t)N,
@@ -38,6 +42,7 @@ void linear_gelu_forward(Act *out, Act *pre, const Act *x, const Param *w, const
 }
 
 // out = x @ w.T: dx = dout @ w
+// With `pre`, each tile of dx is also multiplied by GELU's gradient there, as long as it is in L1.
 void linear_backward_input(Act *dx, const Act *dout, const Param *w, const Act *pre, int N, int K,
                            int O) {
     gemm(&(Product){.rows = (size_t)N,

@@ -46,12 +46,15 @@ static struct {
 /* Whether ranks exchange gradients by MPI messages (not through shared memory). */
 static bool by_messages(void) { return world_size() > 1 && world_shared_bytes() == 0; }
 
+/* Integers are kept where more than one contribution is added on this rank, or messages carry them. Otherwise the one
+ * contribution stays a real until it is exchanged. */
 static size_t sums_bytes(size_t count, bool exact, int micro_batches) {
     return exact && (micro_batches > 1 || by_messages())
                ? size_mul(count, sizeof(int64_t), "exact sums")
                : 0;
 }
 
+/* One magnitude a block of the largest bucket. */
 static size_t largest_bytes(size_t count) { return (count / BLOCK + 1) * sizeof(double); }
 
 size_t reduction_bytes(size_t count, bool exact, int micro_batches, int ranks) {

@@ -97,6 +97,7 @@ static void file_write(LogFile *file, const char *line, size_t length) {
     activity_begin(before);
 }
 
+/* Waits until all of the file is on disk, so that a checkpoint can name its length. */
 static void file_sync(const LogFile *file) {
     Activity before = activity_begin(ACTIVITY_LOG);
     if (file->path && fsync(file->fd) != 0 && errno != EINVAL)
@@ -104,6 +105,7 @@ static void file_sync(const LogFile *file) {
     activity_begin(before);
 }
 
+/* Closes a file. A network file system may report a full disk only here. */
 static void file_close(LogFile *file) {
     file_sync(file);
     if (file->path && close(file->fd) != 0) fail(file, "close it");
@@ -127,6 +129,7 @@ static JsonWriter *record_begin(Log *log, const char *event) {
     return &log->json;
 }
 
+/* The same for a record of a step, which later warnings are filed under. */
 static JsonWriter *record_begin_at(Log *log, const char *event, int64_t step) {
     log->step = step;
     JsonWriter *json = record_begin(log, event);
@@ -134,6 +137,7 @@ static JsonWriter *record_begin_at(Log *log, const char *event, int64_t step) {
     return json;
 }
 
+/* Writes the record with one write, so that a reader of the growing file sees only whole lines but for the last. */
 static void record_end(Log *log) {
     json_close(&log->json, '}');
     json_put_space(&log->json, "\n");
@@ -214,6 +218,7 @@ void log_close(Log *log, const char *reason, int64_t step) {
 // ---------------------------------------------------------------------------------------------
 // Records
 
+/* settings_each calls it for each option: numbers and switches are JSON as they are, all else is a string. */
 static void put_setting(void *context, const char *name, const char *value, bool quoted,
                         bool given) {
     (void)given;
@@ -230,6 +235,7 @@ void log_settings(Log *log, const Settings *settings) {
 
 /* The step on the screen: the status line of a terminal, or else a line in the course's form every so often. */
 static void show_step(const Log *log, const StepRecord *r) {
+    // The last step is shown whatever --log-every is: people look for the end of a run.
     bool last = r->step + 1 == log->progress.steps;
     if (log->every <= 0 || (r->step % log->every != 0 && !last)) return;
     if (screen_is_terminal()) {
@@ -246,6 +252,7 @@ static void show_step(const Log *log, const StepRecord *r) {
 }
 
 void log_train(Log *log, const StepRecord *r) {
+    // The fingerprint has 64 bits, more than a JSON number holds exactly in most readers: a string of 16 hex digits.
     char data[17];
     snprintf(data, sizeof data, "%016" PRIx64, r->data);
     write_text(log, r->step, "train", r->loss);
@@ -272,6 +279,7 @@ void log_val(Log *log, int64_t step, double loss, uint64_t tokens) {
 }
 
 void log_hella(Log *log, int64_t step, double acc, double acc_norm, uint64_t examples) {
+    // build-nanogpt's log has acc_norm, the share that is right by loss per token; the record has both.
     write_text(log, step, "hella", acc_norm);
     JsonWriter *json = record_begin_at(log, "hella", step);
     json_put_real(json, "acc", acc);

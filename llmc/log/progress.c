@@ -53,6 +53,7 @@ static void part_eta(Line *line, const Progress *progress, const ProgressStep *s
         part(line, " | ETA over 1000 days");
         return;
     }
+    // Whole seconds; lround is safe because longer times were caught above.
     long left = lround(seconds);
     if (left >= 4 * DAY)
         part(line, " | ETA %ldd %02ldh", left / DAY, left % DAY / 3600);
@@ -84,6 +85,7 @@ void progress_text(char *out, size_t size, int width, const Progress *progress,
     Line line = {.out = out, .most = width < 0 ? 0 : (size_t)width};
     if (line.most >= size) line.most = size - 1;
     out[0] = '\0';
+    // In the order of their worth: what does not fit any more is left out from the right.
     bool counts = step->done >= 0 && step->done <= progress->steps && progress->steps > 0;
     if (counts && width >= BAR_WIDTH) part_bar(&line, step->done, progress->steps);
     part(&line, "step %" PRId64 "/%" PRId64, step->done, progress->steps);

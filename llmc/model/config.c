@@ -110,10 +110,12 @@ static Tensor *append(TensorTable *table, Init init, size_t out, size_t in, size
     return tensor;
 }
 
+/* Names are those of Hugging Face's checkpoints. */
 static void name_tensor(Tensor *tensor, const char *name) {
     snprintf(tensor->name, sizeof tensor->name, "%s", name);
 }
 
+/* The twelve tensors of a block. Hugging Face keeps a linear layer's weight as (in, out): `transposed`. */
 static void append_block(TensorTable *table, size_t C, int layer) {
     for (int i = 0; i < BLOCK_ROWS; i++) {
         size_t out = block_rows[i].out * C, in = block_rows[i].in * C;

@@ -41,6 +41,7 @@ static void *take(Arena *arena, ElementKind kind, size_t count) {
     return arena->base ? arena->base + start : NULL;
 }
 
+/* m, v, and where weights are bf16 a float copy of them, the master weights, which AdamW changes. */
 static void take_optimizer(GPT2 *model, Arena *arena) {
     size_t P = model->table.elements;
     bool low_precision = element_size(OF_PARAM) != element_size(OF_OPTIMIZER_STATE);
@@ -49,6 +50,7 @@ static void take_optimizer(GPT2 *model, Arena *arena) {
     model->v = take(arena, OF_OPTIMIZER_STATE, P);
 }
 
+/* What a block keeps of its forward for its backward: block.h has the shapes. */
 static BlockActs take_block(Arena *arena, size_t N, size_t C, size_t NH) {
     return (BlockActs){
         .ln1 = take(arena, OF_ACT, N * C),
@@ -83,6 +85,8 @@ static void take_activations(GPT2 *model, Arena *arena, size_t N, bool share, bo
     model->lnf_rstd = take(arena, OF_ROW_STAT, N);
 }
 
+/* Buffers that hold nothing between calls. Logits exist for a chunk of rows only: all of them would be larger than
+ * all activations together. */
 static void take_scratch(GPT2 *model, Arena *arena, size_t N, bool training) {
     size_t C = model->config.channels, Vp = config_padded_vocab(&model->config);
     model->logits = take(arena, OF_ACT, (size_t)classifier_chunk((int)N, (int)Vp) * Vp);
@@ -118,6 +122,7 @@ static MemoryPlan carve(GPT2 *model, Arena *arena, bool training) {
     return plan;
 }
 
+/* Where a tensor of the table lies, and its gradient, which is NULL without training. */
 static Weight weight_of(const GPT2 *model, int tensor) {
     size_t offset = model->table.tensors[tensor].offset;
     return (Weight){

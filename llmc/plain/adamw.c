@@ -10,6 +10,7 @@ void gradient_square_sums(double *sums, const real *grads, const Span *spans, in
     PARALLEL_FOR
     for (int s = 0; s < count; s++) {
         const real *g = grads + spans[s].offset; // (spans[s].count)
+        // One sum a tensor. In double, a sum of 10^9 squares keeps more digits than a float has.
         sums[s] = 0;
         for (size_t i = 0; i < spans[s].count; i++) sums[s] += (double)g[i] * g[i];
     }

@@ -34,6 +34,7 @@ double backend_peak_flops(void) { return 0; } // not known
 
 size_t element_size(ElementKind kind) { return kind == OF_ID ? sizeof(Id) : sizeof(real); }
 
+/* Ranks of a machine share its memory evenly. */
 size_t device_memory(void) {
     long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
     return pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes / (size_t)ranks_here : SIZE_MAX;

@@ -15,6 +15,7 @@
 // ---------------------------------------------------------------------------------------------
 // Values
 
+/* `above` and `below` leave out the ends; `or_zero` adds 0, which switches something off. */
 bool option_in_range(const OptionRange *range, double x) {
     if (range->or_zero && x == 0) return true;
     return (range->above ? x > range->low : x >= range->low) &&
@@ -79,6 +80,7 @@ static int read_choice(const Option *option, const char *text) {
 
 /* stop, or skip:K. */
 static int64_t read_nonfinite(const Option *option, const char *text) {
+    // 0 updates in a row may be skipped.
     if (strcmp(text, "stop") == 0) return 0;
     if (strncmp(text, "skip:", 5) != 0) refuse(option, text, "is neither stop nor skip:K");
     return read_integer(option, text, text + 5);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* `given` has a bit for each option, in the order of the table. */
 bool settings_given(const Settings *settings, const char *name) {
     return settings->given >> option_index(&train_options, name) & 1;
 }
@@ -28,6 +29,7 @@ static double tenth(double x) {
 static void derive(Settings *settings) {
     if (settings_given(settings, "lr") && !settings_given(settings, "min-lr"))
         settings->min_lr = tenth(settings->lr);
+    // -1: not known yet. The number of steps follows from the data, which are opened later.
     if (settings_given(settings, "epochs") && !settings_given(settings, "steps"))
         settings->steps = -1;
     if (!settings_given(settings, "decay-steps")) settings->decay_steps = -1;
@@ -41,6 +43,7 @@ static void check_together(const Settings *s) {
     if (s->overwrite && s->resume && strcmp(s->resume, "never") != 0)
         fatal(EXIT_USAGE, "--overwrite and --resume %s contradict each other; give one of them",
               s->resume);
+    // Equal is allowed: the rate is then constant after the warm-up.
     if (s->min_lr > s->lr)
         fatal(EXIT_USAGE, "--min-lr %g is above --lr %g%s; it takes a number from 0 to --lr",
               s->min_lr, s->lr, settings_given(s, "lr") ? "" : " (the default)");
@@ -50,6 +53,8 @@ Settings options_parse(int argc, char **argv) {
     Settings settings = {0};
     OptionValues values = {.table = &train_options, .fields = &settings};
     option_parse(&values, argc, argv);
+    // Names of the gpt2 family bring the course's defaults. Weights of that shape do so too, when they are read
+    // (settings_set_family).
     option_fill_in(&values, settings.model && strncmp(settings.model, "gpt2", 4) == 0);
     settings.given = values.given;
     derive(&settings);
@@ -58,6 +63,7 @@ Settings options_parse(int argc, char **argv) {
 }
 
 double options_hang_timeout(int argc, char **argv) {
+    // A first, tolerant look before MPI starts, because starting may hang as well. options_parse judges later.
     static const char name[] = "--hang-timeout";
     const Option *option = &option_table[option_index(&train_options, name + 2)];
     double seconds, given;
@@ -104,6 +110,7 @@ static bool of_this_start(const char *name) {
 void settings_adopt(Settings *settings, OptionRecord record, void *context) {
     for (int i = 0; i < option_count; i++) {
         const Option *option = &option_table[i];
+        // What was given at this start wins; what concerns one start only is never taken over.
         if (settings->given >> i & 1 || of_this_start(option->name)) continue;
         const char *text;
         for (int item = 0; (text = record(context, option->name, item)); item++) {
@@ -111,6 +118,7 @@ void settings_adopt(Settings *settings, OptionRecord record, void *context) {
             if (option->type != OPTION_LIST) break;
         }
     }
+    // --steps at a resume replaces --epochs of the earlier start, which otherwise decides again.
     if (settings_given(settings, "steps")) settings->epochs = 0;
     if (settings->epochs > 0) settings->steps = -1;
     check_together(settings);
@@ -130,6 +138,7 @@ static const char *value_of(char buffer[VALUE_CHARS], const Settings *settings,
                           : 0;
     switch (option->type) {
     case OPTION_INTEGER:
+        // -1 in settings that follow from others: not set, and so not written.
         if (!option_in_range(&option->range, (double)integer)) return NULL;
         snprintf(buffer, VALUE_CHARS, "%lld", (long long)integer);
         return buffer;
