@@ -122,8 +122,8 @@ TEST(layernorm, "LayerNorm and its gradients; residual gradient absent, apart an
 
 TEST(layernorm_wide, "rows of many warps, up to the longest that a block keeps, and one that it cannot") {
     EACH_ORDER layernorm_case(3, 1600, 2, true);
-    EACH_ORDER layernorm_case(2, 4096, 1, false);
-    EACH_ORDER layernorm_case(3, 4099, 2, true);
+    EACH_ORDER layernorm_case(2, 3072, 1, false);
+    EACH_ORDER layernorm_case(3, 3083, 2, true);
 }
 
 TEST(layernorm_unaligned, "arrays that begin at odd addresses") {

@@ -16,7 +16,7 @@
 #endif
 
 constexpr int REDUCTION_THREADS = 256, BUCKETS_MAX = 1 << 14; // a bucket a layer
-constexpr size_t FOLD_CHUNK = 2048;                           // elements of a block
+constexpr size_t REDUCTION_CHUNK = REDUCTION_THREADS * PACK;  // elements of a block, PACK a thread
 
 /* A magnitude in the upper half, and below it how far its element is from the bucket's end: the larger
  * of two is the larger magnitude, and of equal ones the first. */
@@ -32,6 +32,56 @@ __device__ inline long long wrapping_sum(long long a, long long b) {
     return (long long)((unsigned long long)a + (unsigned long long)b);
 }
 
+/* Every thread's `mine` to one: their largest, entered by one atomic operation a block. */
+static __device__ inline void enter_largest(Extreme *to, Extreme mine) {
+    __shared__ Extreme partial[REDUCTION_THREADS / WARP];
+    for (int bits = WARP / 2; bits > 0; bits /= 2)
+        mine = larger(mine, __shfl_xor_sync(FULL_WARP, mine, bits));
+    if (threadIdx.x % WARP == 0) partial[threadIdx.x / WARP] = mine;
+    __syncthreads(); // every warp has its largest
+    if (threadIdx.x != 0) return;
+    for (int warp = 1; warp < REDUCTION_THREADS / WARP; warp++) mine = larger(mine, partial[warp]);
+    atomicMax(to, mine);
+}
+
+/* sums[i] = p[i] and back, i < min(PACK, valid): in 16-byte accesses where the address allows. */
+struct __align__(16) TwoSums { long long sum[2]; };
+__device__ inline bool is_whole_pack(const long long *p, int valid) {
+    return valid >= PACK && (uintptr_t)p % 16 == 0;
+}
+__device__ inline void load_sums(long long sums[PACK], const long long *p, int valid) {
+    bool whole = is_whole_pack(p, valid);
+#pragma unroll
+    for (int i = 0; i < PACK; i += 2) {
+        if (whole) {
+            TwoSums two = reinterpret_cast<const TwoSums *>(p)[i / 2];
+            sums[i] = two.sum[0], sums[i + 1] = two.sum[1];
+        } else {
+            sums[i] = i < valid ? p[i] : 0;
+            sums[i + 1] = i + 1 < valid ? p[i + 1] : 0;
+        }
+    }
+}
+__device__ inline void store_sums(long long *p, const long long sums[PACK], int valid) {
+    bool whole = is_whole_pack(p, valid);
+#pragma unroll
+    for (int i = 0; i < PACK; i += 2) {
+        if (whole) {
+            reinterpret_cast<TwoSums *>(p)[i / 2] = {{sums[i], sums[i + 1]}};
+        } else {
+            if (i < valid) p[i] = sums[i];
+            if (i + 1 < valid) p[i + 1] = sums[i + 1];
+        }
+    }
+}
+
+/* Where this thread's PACK elements of `count` begin, and how many there are: none where it begins at the end. */
+__device__ inline size_t my_pack(size_t count, int *valid) {
+    size_t at = min(count, ((size_t)blockIdx.x * REDUCTION_THREADS + threadIdx.x) * PACK);
+    *valid = (int)min(count - at, (size_t)PACK);
+    return at;
+}
+
 /* The state of a bucket in this update. */
 typedef struct {
     double bound;  // sum over micro-batches of the largest magnitude
@@ -44,22 +94,26 @@ typedef struct {
  * sums NULL, rounded in place. Elements beyond the limit are left out; the update is refused. */
 __global__ void reduction_add_fixed_point_kernel(Grad *grads, long long *sums, size_t count, float limit,
                                       bool exact, bool first_micro_batch, BucketState *state) {
+    int valid;
+    size_t at = my_pack(count, &valid);
+    float g[PACK];
+    long long total[PACK] = {0};
     Extreme mine = 0;
-    size_t first = (size_t)blockIdx.x * FOLD_CHUNK, end = min(count, first + FOLD_CHUNK);
-    for (size_t i = first + threadIdx.x; i < end; i += REDUCTION_THREADS) {
-        float g = grads[i];
-        bool inside = fabsf(g) < limit;
-        mine = larger(mine, extreme_of(inside ? fabsf(g) : limit, i, count));
-        if (!exact) continue;
-        long long fixed = inside ? __double2ll_rn((double)g * 0x1p48) : 0;
-        if (!sums)
-            grads[i] = (float)((double)fixed * 0x1p-48);
-        else
-            sums[i] = first_micro_batch ? fixed : wrapping_sum(sums[i], fixed);
+    load(g, grads + at, valid);
+    if (sums && !first_micro_batch) load_sums(total, sums + at, valid);
+#pragma unroll
+    for (int i = 0; i < PACK; i++) {
+        bool inside = fabsf(g[i]) < limit;
+        if (i < valid) mine = larger(mine, extreme_of(inside ? fabsf(g[i]) : limit, at + i, count));
+        long long fixed = inside && exact ? __double2ll_rn((double)g[i] * 0x1p48) : 0;
+        g[i] = (float)((double)fixed * 0x1p-48);
+        total[i] = wrapping_sum(total[i], fixed);
     }
-    for (int bits = WARP / 2; bits > 0; bits /= 2)
-        mine = larger(mine, __shfl_xor_sync(FULL_WARP, mine, bits));
-    if (threadIdx.x % WARP == 0) atomicMax(&state->micro_batch, mine);
+    if (sums)
+        store_sums(sums + at, total, valid);
+    else if (exact)
+        store(grads + at, g, valid);
+    enter_largest(&state->micro_batch, mine);
 }
 
 /* Enters the micro-batch's largest magnitude into the bucket. One thread. */
@@ -72,8 +126,14 @@ __global__ void reduction_record_largest_kernel(BucketState *state, bool first_m
 
 /* grads = sums back from fixed point; rounded once. */
 __global__ void reduction_read_kernel(Grad *grads, const long long *sums, size_t count) {
-    size_t i = (size_t)blockIdx.x * REDUCTION_THREADS + threadIdx.x;
-    if (i < count) grads[i] = (float)sums[i] * 0x1p-48f;
+    int valid;
+    size_t at = my_pack(count, &valid);
+    long long total[PACK];
+    float g[PACK];
+    load_sums(total, sums + at, valid);
+#pragma unroll
+    for (int i = 0; i < PACK; i++) g[i] = (float)total[i] * 0x1p-48f;
+    store(grads + at, g, valid);
 }
 
 // ---- launchers ----------------------------------------------------------------------------------
@@ -200,7 +260,7 @@ static int bucket_at(size_t first, size_t count) {
 static void add_fixed_point(size_t first, size_t count, bool first_micro_batch) {
     BucketState *state = reduction.states + bucket_at(first, count);
     long long *sums = reduction.sums ? reduction.sums + first : NULL;
-    LAUNCH(reduction_add_fixed_point_kernel, (unsigned)((count + FOLD_CHUNK - 1) / FOLD_CHUNK),
+    LAUNCH(reduction_add_fixed_point_kernel, (unsigned)((count + REDUCTION_CHUNK - 1) / REDUCTION_CHUNK),
            REDUCTION_THREADS, 0, reduction.grads + first, sums, count, reduction.limit,
            reduction.exact, first_micro_batch, state);
     LAUNCH(reduction_record_largest_kernel, 1, 1, 0, state, first_micro_batch);
@@ -264,7 +324,7 @@ int64_t reduction_finish(void) {
     reduction.checked = false;
     if (reduction.sums)
         LAUNCH(reduction_read_kernel,
-               (unsigned)((reduction.count + REDUCTION_THREADS - 1) / REDUCTION_THREADS),
+               (unsigned)((reduction.count + REDUCTION_CHUNK - 1) / REDUCTION_CHUNK),
                REDUCTION_THREADS, 0, reduction.grads, reduction.sums, reduction.count);
     return checked ? offending_element() : -1;
 }

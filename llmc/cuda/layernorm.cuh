@@ -3,14 +3,14 @@
  *
  * Forward takes a warp a row. Backward takes a block a row, each thread always the same eight columns, so that x and
  * dout are read once: for dx, and for the sums of dw and db, which stay in registers over the block's 64 rows. Rows
- * of more than 4096 channels, for which a block has too few threads, are read twice, by two kernels. */
+ * of more than 3072 channels, for which a block has too few threads, are read twice, by two kernels. */
 #ifndef LLMC_CUDA_LAYERNORM_CUH
 #define LLMC_CUDA_LAYERNORM_CUH
 
 #include "columns.cuh"
 
 constexpr int LAYERNORM_WARPS = 8;
-constexpr int LAYERNORM_ROWS = 64, LAYERNORM_THREADS_MAX = 512; // of a block of the backward pass
+constexpr int LAYERNORM_ROWS = 64, LAYERNORM_THREADS_MAX = 384; // of a block of the backward pass
 constexpr int LAYERNORM_AT_ONCE = 8 / sizeof(Act);              // rows: as many loads are under way in each thread
 
 /* out = (x - mean) * rstd * w + b. out, x (N,C); mean, rstd (N); w, b (C). */
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(LAYERNORM_THREADS_MAX)
     constexpr int at_once = LAYERNORM_AT_ONCE;
     int c = threadIdx.x * PACK, valid = C - c; // 0 and less: this thread only takes part in the sums
     int first = blockIdx.x * LAYERNORM_ROWS, end = min(N, first + LAYERNORM_ROWS), parity = 0;
-    float scale[PACK], dw_sums[PACK] = {0}, db_sums[PACK] = {0};
+    float one_of_C = 1.0f / (float)C, scale[PACK], dw_sums[PACK] = {0}, db_sums[PACK] = {0};
     load(scale, w + c, valid);
     for (int row = first; row < end; row += at_once, parity ^= 1) {
         uint32_t x_words[at_once][WORDS<Act>], d_words[at_once][WORDS<Act>], before_words[at_once][WORDS<Act>];
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(LAYERNORM_THREADS_MAX)
         block_sums<2 * at_once>(sums, parity);
 #pragma unroll
         for (int k = 0; k < at_once; k++) {
-            float mean_dn = sums[2 * k] / (float)C, mean_product = sums[2 * k + 1] / (float)C, result[PACK];
+            float mean_dn = sums[2 * k] * one_of_C, mean_product = sums[2 * k + 1] * one_of_C, result[PACK];
 #pragma unroll
             for (int i = 0; i < PACK; i++) {
                 float d = unpack<Act>(d_words[k], i), n = (unpack<Act>(x_words[k], i) - m[k]) * r[k];
