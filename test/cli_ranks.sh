@@ -49,6 +49,20 @@ if ! has_ranks; then
     finish cli_ranks
     exit
 fi
+
+# ---- launchers that a program built with Open MPI cannot serve: one line with a remedy, before MPI prints a page
+step="SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=4 SLURM_JOBID=4 SLURM_STEPID=0 SLURM_NODELIST=a"
+remedy="which joins no ranks without PMIx; start it with the mpirun of that Open MPI, also inside a Slurm job, or with srun"
+# shellcheck disable=SC2086 # lists
+{
+    refuses 2 "rank 1: srun started 2 ranks, but this program was built with" "srun --mpi=none" env $step "$program" $shape
+    refuses 2 "$remedy" "srun --mpi=pmi2" env $step PMI_RANK=1 PMI_SIZE=2 PMI_FD=7 "$program" $shape
+    refuses 2 "$remedy" "mpiexec.hydra of MPICH" env PMI_RANK=1 PMI_SIZE=2 HYDI_CONTROL_FD=7 "$program" $shape
+    refuses 2 "$remedy" "mpirun of Intel MPI" env PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 I_MPI_MPIRUN=mpirun "$program" $shape
+    refuses 2 "torchrun started 2 ranks" "torchrun, started by srun on one machine" env SLURM_STEP_ID=0 SLURM_PROCID=0 \
+        SLURM_NTASKS=1 TORCHELASTIC_RUN_ID=none RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 "$program" $shape
+    refuses 2 "PMIX_RANK is set" "a launcher that is not known" env PMIX_RANK=1 PMIX_NAMESPACE=x "$program" $shape
+}
 mpirun --oversubscribe -np 2 "$alone" $shape --out "$dir/alone" >"$dir/job" 2>&1 </dev/null
 check "mpirun -np 2 of a build without MPI exits with 2" test $? -eq 2
 # (mpirun may end the second process before it speaks)

@@ -9,8 +9,9 @@
 
 static void clear_environment(void) {
     const char *names[] = {
-        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",  "SLURM_PROCID",
-        "SLURM_NTASKS",         "SLURM_STEP_ID",        "RANK",     "WORLD_SIZE"};
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",  "PMI_SIZE",  "SLURM_PROCID",
+        "SLURM_NTASKS",         "SLURM_STEP_ID",        "RANK",      "WORLD_SIZE", "SLURM_STEP_NUM_TASKS",
+        "TORCHELASTIC_RUN_ID",  "PMIX_NAMESPACE",       "PMIX_RANK"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
 }
 
@@ -34,7 +35,7 @@ static bool is(Launcher l, const char *name, int rank, int size) {
 TEST(launchers, "each launcher's variables are understood; none means one process") {
     CHECK(is(detect(""), "none", 0, 1));
     CHECK(is(detect("OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3"), "Open MPI", 2, 3));
-    CHECK(is(detect("PMI_RANK=0 PMI_SIZE=2"), "MPICH", 0, 2));
+    CHECK(is(detect("PMI_RANK=0 PMI_SIZE=2"), "MPICH or Intel MPI", 0, 2));
     CHECK(is(detect("SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0"), "srun", 1, 2));
     CHECK(is(detect("SLURM_PROCID=0 SLURM_NTASKS=8"), "none", 0, 1)); // a batch script, no step
     CHECK(is(detect("RANK=1 WORLD_SIZE=4"), "torchrun", 1, 4));
@@ -43,6 +44,25 @@ TEST(launchers, "each launcher's variables are understood; none means one proces
     CHECK(is(detect("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 SLURM_PROCID=0 SLURM_NTASKS=2 "
                     "SLURM_STEP_ID=1"),
              "Open MPI", 1, 4)); // mpirun inside a Slurm job
+    // The shell that salloc starts on a node: a step of one task, in a job of eight.
+    CHECK(is(detect("SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_STEP_ID=4294967290 SLURM_STEP_NUM_TASKS=1"), "srun", 0, 1));
+    // torchrun, started once on each of two machines by srun or mpirun
+    CHECK(is(detect("SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_STEP_ID=0 TORCHELASTIC_RUN_ID=x RANK=3 WORLD_SIZE=4"),
+             "torchrun", 3, 4));
+    CHECK(is(detect("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 TORCHELASTIC_RUN_ID=x RANK=3 WORLD_SIZE=4"),
+             "torchrun", 3, 4));
+    // Hydra starts its helper on each machine by srun, whose variables number the machines.
+    CHECK(is(detect("PMI_RANK=3 PMI_SIZE=4 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0"),
+             "MPICH or Intel MPI", 3, 4));
+    clear_environment();
+}
+
+TEST(launchers_of_open_mpi, "which launchers can start a program that was built with Open MPI") {
+    CHECK(detect("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2").open_mpi);
+    CHECK(!detect("PMI_RANK=0 PMI_SIZE=2").open_mpi);
+    CHECK(!detect("SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0").open_mpi); // srun --mpi=none
+    CHECK(!detect("PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0").open_mpi); // --mpi=pmi2
+    CHECK(detect("SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0 PMIX_RANK=1").open_mpi); // --mpi=pmix
     clear_environment();
 }
 
@@ -56,6 +76,7 @@ TEST(launcher_refusals,
                 detect("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=0"));
     CHECK_FATAL(EXIT_USAGE, "PMI_RANK is \"-1\"", detect("PMI_RANK=-1 PMI_SIZE=2"));
     CHECK_FATAL(EXIT_USAGE, "PMI_RANK is \"1x\"", detect("PMI_RANK=1x PMI_SIZE=2"));
+    CHECK_FATAL(EXIT_USAGE, "PMIX_RANK is set, but no variable of a launcher", detect("PMIX_RANK=1"));
     CHECK_FATAL(EXIT_USAGE, "PMI_SIZE is \"\"", detect("PMI_RANK=1 PMI_SIZE="));
     clear_environment();
 }

@@ -18,12 +18,16 @@ typedef struct {
     const char *only_with;   // a variable without which the others mean nothing, or NULL
 } Variables;
 
-/* In order of precedence. An MPI launcher comes first: scripts often export RANK
- * and WORLD_SIZE beside it, and mpirun inside a Slurm job sees Slurm's variables too. A Slurm batch
- * script itself has them as well; only inside a step (srun) do they number this process. */
+/* In order of precedence. torchrun's own variable comes first: it is often started once on each machine, by srun or
+ * mpirun, whose variables then number the machines and not its processes. An MPI launcher comes before RANK and
+ * WORLD_SIZE, which scripts export beside it; mpirun inside a Slurm job sees Slurm's variables too. A Slurm batch
+ * script itself has these as well: only inside a step (srun) do they number this process, and SLURM_NTASKS may be
+ * that of the whole job there. */
 static const Variables launchers[] = {
+    {"torchrun", false, "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"},
     {"Open MPI", true, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
-    {"MPICH", true, "PMI_RANK", "PMI_SIZE", NULL},
+    {"MPICH or Intel MPI", true, "PMI_RANK", "PMI_SIZE", NULL},
+    {"srun", true, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS"},
     {"srun", true, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"},
     {"torchrun", false, "RANK", "WORLD_SIZE", NULL},
 };
@@ -60,9 +64,14 @@ Launcher launcher_detect(void) {
                   "start with mpirun",
                   v->rank, rank, v->size, size);
         // The first set decides; those further down are not looked at.
-        return (Launcher){v->name, v->speaks_mpi, rank, size};
+        bool open_mpi = strncmp(v->rank, "OMPI_", 5) == 0 || getenv("PMIX_RANK") != NULL;
+        return (Launcher){v->name, v->speaks_mpi, open_mpi, rank, size};
     }
-    return (Launcher){"none", false, 0, 1};
+    // Some launcher that speaks PMIx is there, but how many ranks it started is not known.
+    if (getenv("PMIX_RANK"))
+        fatal(EXIT_USAGE, "environment: PMIX_RANK is set, but no variable of a launcher that this program knows; start "
+              "with mpirun or srun --mpi=pmix, or unset PMIX_RANK");
+    return (Launcher){"none", false, false, 0, 1};
 }
 
 /* Where a process's standard output leads: "/dev/pts/3", "pipe:[4711]", a file. False where the system has no such

@@ -9,6 +9,7 @@
 typedef struct {
     const char *name; // for messages: "Open MPI", "srun", ..., "none"
     bool speaks_mpi;  // its processes can find each other over MPI
+    bool open_mpi;    // over Open MPI, which needs mpirun's own variables or PMIx
     int rank, size;   // 0 of 1 when there is no launcher
 } Launcher;
 

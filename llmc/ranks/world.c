@@ -7,6 +7,8 @@
 #include "launcher.h"
 
 #include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +16,22 @@
 enum { MOST_THREADS = 4096 }; // as --threads
 
 static World world = {.size = 1, .local_size = 1, .launcher = "none"};
+
+/* Whether the launcher's ranks cannot find each other; then why, and what to do. Known before MPI is called, because
+ * Open MPI prints a page where it was not started by its own launcher, or takes the process for a run of one. */
+static bool cannot_join(const Launcher *launcher, char why[200]) {
+    const char *library = world_library();
+    *why = '\0';
+    if (!launcher->speaks_mpi)
+        snprintf(why, 200, "finds its ranks over MPI only; start it with mpirun, or without RANK and WORLD_SIZE in the "
+                 "environment");
+    else if (strcmp(library, "none") == 0)
+        snprintf(why, 200, "was built without MPI; install Open MPI and run make again, or start one process");
+    else if (strncmp(library, "Open MPI", 8) == 0 && !launcher->open_mpi)
+        snprintf(why, 200, "was built with %s, which joins no ranks without PMIx; start it with the mpirun of that "
+                 "Open MPI, also inside a Slurm job, or with srun --mpi=pmix", library);
+    return *why != '\0';
+}
 
 World world_open(int *argc, char ***argv) {
     Launcher launcher = launcher_detect();
@@ -23,13 +41,11 @@ World world_open(int *argc, char ***argv) {
     world.rank = launcher.rank; // for messages, until MPI is open
     // Errors from here on name the rank, although MPI has not been asked yet.
     error_set_rank(launcher.rank, launcher.size);
-    if (!launcher.speaks_mpi || !world_join(&world, argc, argv)) {
-        fatal(EXIT_USAGE, "%s started %d ranks, but this program %s; %s", launcher.name, launcher.size,
-              launcher.speaks_mpi ? "was built without MPI" : "finds its ranks over MPI only",
-              launcher.speaks_mpi ? "install Open MPI and run make again, or start one process"
-                                  : "start it with mpirun, or without RANK and WORLD_SIZE in the environment");
-    }
-    // Such as srun without its MPI plugin: each process then is alone in a world of 1, and would train by itself.
+    char why[200];
+    if (cannot_join(&launcher, why))
+        fatal(EXIT_USAGE, "%s started %d ranks, but this program %s", launcher.name, launcher.size, why);
+    world_join(&world, argc, argv);
+    // Such as the mpirun of another MPI: each process then is alone in a world of 1, and would train by itself.
     if (world.size != launcher.size)
         fatal(EXIT_USAGE,
               "%s started %d ranks, but MPI sees %d; start with the mpirun of the MPI that this "

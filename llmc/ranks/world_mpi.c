@@ -102,7 +102,7 @@ static void share_memory(const World *world) {
     shared_bytes = part - sizeof(Part);
 }
 
-bool world_join(World *world, int *argc, char ***argv) {
+void world_join(World *world, int *argc, char ***argv) {
     int level;
     activity_begin(ACTIVITY_JOIN);
     // FUNNELED: only the main thread calls MPI, while OpenMP's threads compute beside it.
@@ -119,7 +119,6 @@ bool world_join(World *world, int *argc, char ***argv) {
     joined = true;
     activity_begin(ACTIVITY_START);
     if (world->local_size == world->size) share_memory(world);
-    return true;
 }
 
 const char *world_library(void) {

@@ -5,11 +5,9 @@
 
 #include "world.h"
 
-#include <stdbool.h>
-
-/* Finds the other ranks that the launcher started and fills world's ranks and sizes. False when
- * this build cannot. */
-bool world_join(World *world, int *argc, char ***argv);
+/* Finds the other ranks that the launcher started and fills world's ranks and sizes. Not called in a build without
+ * MPI. */
+void world_join(World *world, int *argc, char ***argv);
 
 /* In place: the bits of `bytes` that any rank on this machine has set. */
 void world_local_or(void *bytes, int count);
