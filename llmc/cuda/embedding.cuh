@@ -15,6 +15,7 @@
 #include "vector_access.cuh"
 
 constexpr int EMBEDDING_THREADS = 128, EMBEDDING_TILE = EMBEDDING_THREADS * PACK;
+constexpr int ROWS_AT_ONCE = 4; // as many loads are under way in each thread
 
 /* out[b,t] = wte[ids[b,t]] + wpe[first + t]. Grid: (N, tiles of C). Shapes as in ops.h. */
 __global__ void embedding_forward_kernel(Act *out, const Id *ids, const Param *wte,
@@ -55,21 +56,27 @@ __global__ void embedding_backward_tokens_kernel(Grad *dwte, float *partial, con
     Id my_id = lane < count ? ids[my_row] : -1, id = __shfl_sync(FULL_WARP, my_id, 0);
     bool continued = is_continued(ids, order, window);
     float sums[PACK] = {0};
-#pragma unroll 4
-    for (int i = 0; i < count; i++) {
-        size_t row = (size_t)__shfl_sync(FULL_WARP, my_row, i);
-        Id next = __shfl_sync(FULL_WARP, my_id, (i + 1) % WARP); // of the next place
-        float d[PACK];
-        load(d, dout + row * C + c, valid);
+    for (int start = 0; start < count; start += ROWS_AT_ONCE) {
+        uint32_t words[ROWS_AT_ONCE][WORDS<Act>];
 #pragma unroll
-        for (int k = 0; k < PACK; k++) sums[k] += d[k];
-        if (next == id && i + 1 < count) continue; // the whole block
-        if (valid > 0 && continued) store(partial + (size_t)window * C + c, sums, valid);
-        if (valid > 0 && !continued) add_to(dwte + (size_t)id * C + c, sums, valid);
+        for (int k = 0; k < ROWS_AT_ONCE; k++) {
+            size_t row = (size_t)__shfl_sync(FULL_WARP, my_row, start + k);
+            load_words(words[k], dout + row * C + c, start + k < count ? valid : 0);
+        }
 #pragma unroll
-        for (int k = 0; k < PACK; k++) sums[k] = 0;
-        continued = false;
-        id = next;
+        for (int k = 0; k < ROWS_AT_ONCE; k++) {
+            int i = start + k;
+            Id next = __shfl_sync(FULL_WARP, my_id, (i + 1) % WARP); // of the next place
+#pragma unroll
+            for (int j = 0; j < PACK; j++) sums[j] += unpack<Act>(words[k], j);
+            if ((next == id && i + 1 < count) || i >= count) continue; // the whole block
+            if (valid > 0 && continued) store(partial + (size_t)window * C + c, sums, valid);
+            if (valid > 0 && !continued) add_to(dwte + (size_t)id * C + c, sums, valid);
+#pragma unroll
+            for (int j = 0; j < PACK; j++) sums[j] = 0;
+            continued = false;
+            id = next;
+        }
     }
 }
 
@@ -77,19 +84,26 @@ __global__ void embedding_backward_tokens_kernel(Grad *dwte, float *partial, con
  * nothing to do. Grid: (windows, tiles of C). */
 __global__ void embedding_backward_windows_kernel(Grad *dwte, const float *partial, const Id *ids,
                                                   const int *order, int N, int C) {
-    int window = blockIdx.x, c = blockIdx.y * EMBEDDING_TILE + threadIdx.x * PACK;
-    if (c >= C || !is_continued(ids, order, window)) return;
+    int window = blockIdx.x, lane = threadIdx.x % WARP;
+    int c = blockIdx.y * EMBEDDING_TILE + threadIdx.x * PACK, valid = max(0, C - c);
+    if (!is_continued(ids, order, window)) return; // here and below: the whole block
     Id id = ids[order[window * WARP]];
     if (ids[order[(window - 1) * WARP]] == id && is_continued(ids, order, window - 1)) return;
     float sums[PACK] = {0};
+    for (;; window += WARP) { // a warp looks 32 windows ahead
+        int ahead = window + lane;
+        bool same = ahead * WARP < N && ids[order[ahead * WARP]] == id;
+        int count = __popc(__ballot_sync(FULL_WARP, same));
 #pragma unroll 4
-    for (; window * WARP < N && ids[order[window * WARP]] == id; window++) {
-        float d[PACK];
-        load(d, partial + (size_t)window * C + c, C - c);
+        for (int i = 0; i < count; i++) {
+            float d[PACK];
+            load(d, partial + (size_t)(window + i) * C + c, valid);
 #pragma unroll
-        for (int i = 0; i < PACK; i++) sums[i] += d[i];
+            for (int k = 0; k < PACK; k++) sums[k] += d[k];
+        }
+        if (count < WARP) break;
     }
-    add_to(dwte + (size_t)id * C + c, sums, C - c);
+    if (valid > 0) add_to(dwte + (size_t)id * C + c, sums, valid);
 }
 
 /* dwpe[t] (+)= sum over b of dout[b,t], and 0 for t >= T. Grid: (seq_len, tiles of C). */
