@@ -1,6 +1,6 @@
 #!/bin/sh
 # cli_tools.sh: dev/plot draws what a log says; dev/follow_metrics.py passes it on; dev/setup.sh installs only what is missing, and where it
-# may not, says what to do and lets the tests continue.
+# may not, says what to do and lets the tests continue; dev/keep_training.sh restarts what a restart can mend.
 . test/cli.sh
 
 # ---- dev/plot
@@ -101,4 +101,37 @@ check "without apt-get the names for other systems are printed" says "brew insta
 machine make mpicc mpirun gnuplot
 check "a missing compiler is said" says "cc is missing"
 
+# ---- dev/keep_training.sh: what it starts again, and what not (cli_keep.sh has real runs)
+keep="sh dev/keep_training.sh -w 0"
+# ends CODE STARTS "what it proves" OPTIONS...: a command that ends with CODE is started STARTS times, then its code is
+# the script's.
+ends() {
+    code=$1 starts=$2 proves=$3
+    shift 3
+    : >"$dir/starts"
+    # shellcheck disable=SC2016,SC2086 # $1 is that of the inner shell; a list
+    $keep "$@" sh -c 'echo x >>"$1"; exit "$2"' sh "$dir/starts" "$code" --out "$dir/none" 2>"$dir/heard" </dev/null
+    check "$proves" test "$?,$(wc -l <"$dir/starts")" = "$code,$starts"
+}
+ends 1 3 "a run that fails is started again -r times, and no more" -r 2
+check "... and it says that it gave up" grep -q "exit code 1, and 2 restarts were all; given up" "$dir/heard"
+ends 137 2 "likewise one that is killed" -r 1
+ends 75 1 "a run that was stopped stays stopped"
+ends 0 1 "a run that is done is not started again"
+ends 2 1 "a usage error is not started again"
+ends 3 1 "a bad input file is not"
+ends 4 1 "a loss that is not finite is not"
+# shellcheck disable=SC2086 # lists
+{
+    refuses 2 "has no --out" "a command whose checkpoints are not known" $keep true
+    refuses 2 "expected a whole number" "-r that is no number" $keep -r x true --out "$dir/none"
+    refuses 2 "expected whole numbers from 1" "-n with 0 ranks" $keep -n 2,0 echo RANKS --out "$dir/none"
+    refuses 2 "belong together" "-n without RANKS" $keep -n 2 echo --out "$dir/none"
+    $keep "$dir/missing" --out "$dir/none" 2>"$dir/heard"
+    check "a program that is not there is not started again" test $? -eq 127
+    check "... and it says so" grep -q "could not be run (exit code 127)" "$dir/heard"
+}
+# shellcheck disable=SC2086 # a list
+check "blanks within words stay, RANKS is replaced, and --resume auto is added" prints '^a b\|3\|--out\|x\|--resume\|auto\|$' \
+    $keep -n 3 printf '%s|' "a b" RANKS --out x
 finish cli_tools
