@@ -13,6 +13,7 @@
  * which rank computed which micro-batch, so every split refuses the same updates. Next: exchange.h. */
 #include "exchange.h"
 #include "fixed_point.h"
+#include "vec.h"
 
 #include "../base/arithmetic.h"
 #include "../base/memory.h"
@@ -21,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 4096, LANES = 16 };
+enum { BLOCK = 4096, AHEAD = 1024 }; // elements; so far ahead memory is asked for, as in adamw.c
 
 /* One bucket in this update. */
 typedef struct {
@@ -86,27 +87,21 @@ void reduction_close(void) {
 
 /* The largest magnitude among n elements; infinity when one of them is not finite. */
 static double largest_magnitude(const real *g, size_t n) {
-    real most[LANES] = {0},
-         nan[LANES] = {0}; // x - x is 0, or NaN where x is not finite, and stays so
-    size_t whole = n - n % LANES;
-    for (size_t i = 0; i < whole; i += LANES) {
-        SIMD_FOR
-        for (int l = 0; l < LANES; l++) {
-            real x = g[i + l], magnitude = x < 0 ? -x : x;
-            most[l] = magnitude > most[l] ? magnitude : most[l];
-            nan[l] += x - x;
+    Lanes nan = {{{0}}}; // x - x is 0, or NaN where x is not finite, and stays so
+    vec most[LANE_VECS] = {{0}};
+    for (size_t i = 0; i < n; i += LANES) {
+        for (size_t line = 0; line < LANES; line += 64 / sizeof(real)) __builtin_prefetch(g + i + AHEAD + line, 0, 2);
+        UNROLL for (size_t p = 0; p < LANE_VECS; p++) {
+            size_t at = i + p * VEC;
+            vec x = vec_load_n(g + at, vec_left(n, at));
+            most[p] = vec_larger(vec_larger(x, -x), most[p]);
+            nan.part[p] += x - x;
         }
     }
-    double largest = 0, finite = 0;
-    for (size_t i = whole; i < n; i++) {
-        if (fabs((double)g[i]) > largest) largest = fabs((double)g[i]);
-        finite += (double)(g[i] - g[i]);
-    }
-    for (int l = 0; l < LANES; l++) {
-        if ((double)most[l] > largest) largest = (double)most[l];
-        finite += (double)nan[l];
-    }
-    return finite == 0 ? largest : INFINITY;
+    double largest = 0;
+    for (size_t p = 0; p < LANE_VECS; p++)
+        if ((double)vec_max(most[p]) > largest) largest = (double)vec_max(most[p]);
+    return lanes_sum(nan) == 0 ? largest : INFINITY;
 }
 
 // ---------------------------------------------------------------------------------------------
