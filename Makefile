@@ -124,9 +124,17 @@ lint: ## includes point one way; no CUDA in shared code; no assert, no fast-math
 	$(Q)sh dev/lint.sh
 
 benches := $(BUILD)/bench_kernels $(BUILD)/bench_step $(BUILD)/bench_files
+# Threads wait as those of the program do (llmc/base/start.c).
+waiting = env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=1000 KMP_BLOCKTIME=1
+# What the command line says of the shape: make bench_step B=4 T=1024 LAYERS=12 HEADS=12 CHANNELS=768 GROWTH=1
+step = $(filter B=% T=% LAYERS=% HEADS=% CHANNELS=% UPDATES=% GROWTH=%,$(MAKEOVERRIDES))
+.PHONY: bench_step
+bench_step: $(BUILD)/bench_step ## whole updates of a shape: B=4 T=64 LAYERS=12 HEADS=12 CHANNELS=768; GROWTH=1: what doubling costs
+	$(Q)$(waiting) $(BUILD)/bench_step $(step)
 bench: $(benches) $(BUILD)/bench_ranks $(BUILD)/bench_text ## kernels, updates, files, sampling, text beside what the machine can do
-	$(Q)for bench in $(benches); do OMP_WAIT_POLICY=active $$bench || exit 1; done
-	$(Q)BUILD=$(BUILD) OMP_WAIT_POLICY=active sh dev/bench_ranks.sh
+	$(Q)$(waiting) $(BUILD)/bench_step $(step)
+	$(Q)for bench in $(filter-out %/bench_step,$(benches)); do $(waiting) $$bench || exit 1; done
+	$(Q)BUILD=$(BUILD) $(waiting) sh dev/bench_ranks.sh
 	$(Q)BUILD=$(BUILD) sh dev/bench_text.sh
 
 clean: ## remove everything that was made
