@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FIRST_WORD_US = 1000000, PATIENCE_MS = 1000 };
+enum { RANK_0_FIRST_US = 1000000, PATIENCE_MS = 1000 };
 
 static int error_rank = 0;
 static int error_ranks = 1;
@@ -45,7 +45,7 @@ static const char *compose(char *line, size_t size, const char *kind, const char
 }
 
 /* Composes the message and writes it as one line. Earlier output is flushed first. */
-static const char *say(char *line, size_t size, const char *kind, const char *format, va_list args) {
+static const char *write_line(char *line, size_t size, const char *kind, const char *format, va_list args) {
     const char *message = compose(line, size, kind, format, args);
     size_t length = strlen(line);
     line[length] = '\n';
@@ -62,17 +62,17 @@ static const char *say(char *line, size_t size, const char *kind, const char *fo
 
 /* If all ranks find the same error, only rank 0 prints it. The other ranks wait one second first; rank 0 ends in
  * that time, and the launcher then ends the others by SIGTERM. */
-static void leave_first_word(void) {
+static void wait_for_rank_0(void) {
     signal(SIGTERM, SIG_DFL); // the program may catch it to save a checkpoint; not now
-    usleep(FIRST_WORD_US);
+    usleep(RANK_0_FIRST_US);
 }
 
 void fatal(int code, const char *format, ...) {
     char line[2048];
-    if (error_rank > 0) leave_first_word();
+    if (error_rank > 0) wait_for_rank_0();
     va_list args;
     va_start(args, format);
-    say(line, sizeof line, "", format, args);
+    write_line(line, sizeof line, "", format, args);
     va_end(args);
     if (error_end) error_end(code);
     exit(code);
@@ -92,13 +92,13 @@ void warning(const char *format, ...) {
     char line[2048];
     va_list args;
     va_start(args, format);
-    const char *message = say(line, sizeof line, "warning: ", format, args);
+    const char *message = write_line(line, sizeof line, "warning: ", format, args);
     va_end(args);
     if (error_note) error_note(message);
 }
 
 /* Writes the message to stderr, waiting at most a second: a pipe without a reader may be full. */
-static void say_now(const char *kind, const char *format, va_list args) {
+static void write_line_now(const char *kind, const char *format, va_list args) {
     char line[2048];
     compose(line, sizeof line, kind, format, args);
     size_t length = strlen(line);
@@ -108,10 +108,10 @@ static void say_now(const char *kind, const char *format, va_list args) {
 }
 
 void fatal_now(int code, const char *format, ...) {
-    if (error_rank > 0) leave_first_word();
+    if (error_rank > 0) wait_for_rank_0();
     va_list args;
     va_start(args, format);
-    say_now("", format, args);
+    write_line_now("", format, args);
     va_end(args);
     _exit(code); // the launcher then ends the other ranks
 }
@@ -119,6 +119,6 @@ void fatal_now(int code, const char *format, ...) {
 void warning_now(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    say_now("warning: ", format, args);
+    write_line_now("warning: ", format, args);
     va_end(args);
 }

@@ -20,17 +20,17 @@
 
 // ---- names ------------------------------------------------------------------------------------
 
-typedef enum { SAYS_NOTHING, SAYS_TRAIN, SAYS_VAL, SAYS_TEST } Says;
+typedef enum { PART_NONE, PART_TRAIN, PART_VAL, PART_TEST } NamedPart;
 
 /* The words in a name that imply a file's part. What is held out goes before training data: a file whose name
  * has both words is not trained on. */
 static const struct {
     const char *word;
-    Says says;
+    NamedPart part;
 } part_words[] = {
-    {"val", SAYS_VAL},   {"valid", SAYS_VAL},    {"validation", SAYS_VAL}, {"dev", SAYS_VAL},
-    {"eval", SAYS_VAL},  {"test", SAYS_TEST},    {"testing", SAYS_TEST},   {"heldout", SAYS_TEST},
-    {"train", SAYS_TRAIN}, {"training", SAYS_TRAIN},
+    {"val", PART_VAL},   {"valid", PART_VAL},    {"validation", PART_VAL}, {"dev", PART_VAL},
+    {"eval", PART_VAL},  {"test", PART_TEST},    {"testing", PART_TEST},   {"heldout", PART_TEST},
+    {"train", PART_TRAIN}, {"training", PART_TRAIN},
 };
 
 /* Whether the name has `word` with no letter directly before or after it. */
@@ -45,22 +45,22 @@ static bool has_word(const char *name, size_t length, const char *word) {
 }
 
 /* The part that a file's or folder's name implies. */
-static Says component_says(const char *name, size_t length) {
+static NamedPart component_part(const char *name, size_t length) {
     // Where a name has several of the words, the first one in the table decides.
     for (size_t i = 0; i < sizeof part_words / sizeof *part_words; i++)
-        if (has_word(name, length, part_words[i].word)) return part_words[i].says;
-    return SAYS_NOTHING;
+        if (has_word(name, length, part_words[i].word)) return part_words[i].part;
+    return PART_NONE;
 }
 
 /* The part that a path implies: by the file's own name, else by the nearest folder that implies one. */
-static Says path_says(const char *path) {
+static NamedPart path_part(const char *path) {
     size_t end = strlen(path);
     // From the last component to the first, so the file's own name goes before its folders: "val/train.bin" trains.
     for (;;) {
         size_t begin = end;
         while (begin > 0 && path[begin - 1] != '/') begin--;
-        Says says = component_says(path + begin, end - begin);
-        if (says != SAYS_NOTHING || begin == 0) return says;
+        NamedPart part = component_part(path + begin, end - begin);
+        if (part != PART_NONE || begin == 0) return part;
         end = begin - 1;
     }
 }
@@ -135,7 +135,7 @@ static void add_directory(PathList *list, const char *path, const Endings *wante
         char *file = join(path, name);
         if (!parts && has_ending(name, wanted) && is_wanted(file)) list_add(list, file);
         // Folders are searched one level deep only: the call below has parts == false.
-        if (parts && name[0] != '.' && component_says(name, strlen(name)) != SAYS_NOTHING && is_directory(file))
+        if (parts && name[0] != '.' && component_part(name, strlen(name)) != PART_NONE && is_directory(file))
             add_directory(list, file, wanted, false);
         free(file);
     }
@@ -211,14 +211,14 @@ static Entry entry_of(const char *path, const Endings *wanted) {
 }
 
 /* The part that the name of an entry's file implies. A file that the user named by itself has no part. */
-static Says file_says(const Entry *entry, int file) {
-    return entry->is_set ? path_says(entry->list.files[file] + entry->fixed) : SAYS_NOTHING;
+static NamedPart file_part(const Entry *entry, int file) {
+    return entry->is_set ? path_part(entry->list.files[file] + entry->fixed) : PART_NONE;
 }
 
 /* Whether any file of the entry has this part. */
-static bool any_says(const Entry *entry, Says says) {
+static bool any_has_part(const Entry *entry, NamedPart part) {
     for (int i = 0; i < entry->list.count; i++)
-        if (file_says(entry, i) == says) return true;
+        if (file_part(entry, i) == part) return true;
     return false;
 }
 
@@ -229,11 +229,11 @@ StreamNames paths_names(const char *const *paths, int count) {
     for (int i = 0; i < count; i++) {
         Entry entry = entry_of(paths[i], &data_endings);
         for (int k = 0; k < entry.list.count; k++) {
-            Says says = file_says(&entry, k);
-            names.train += says == SAYS_TRAIN;
-            names.val += says == SAYS_VAL;
-            names.test += says == SAYS_TEST;
-            names.others += says == SAYS_NOTHING && entry.is_set;
+            NamedPart part = file_part(&entry, k);
+            names.train += part == PART_TRAIN;
+            names.val += part == PART_VAL;
+            names.test += part == PART_TEST;
+            names.others += part == PART_NONE && entry.is_set;
         }
         paths_free(&entry.list);
     }
@@ -244,12 +244,12 @@ StreamNames paths_names(const char *const *paths, int count) {
 static void add_part(PathList *list, const Entry *entry, StreamPart part) {
     // Where a file is named train, files without a part are something else and left out. Where none is, they are the
     // training data.
-    bool named = any_says(entry, SAYS_TRAIN);
+    bool named = any_has_part(entry, PART_TRAIN);
     for (int i = 0; i < entry->list.count; i++) {
-        Says says = file_says(entry, i);
-        bool trains = says == (named ? SAYS_TRAIN : SAYS_NOTHING);
+        NamedPart implied = file_part(entry, i);
+        bool trains = implied == (named ? PART_TRAIN : PART_NONE);
         bool wanted = part == STREAM_ALL || (part == STREAM_TRAIN && trains) ||
-                      (part == STREAM_VAL && says == SAYS_VAL) || (part == STREAM_TEST && says == SAYS_TEST);
+                      (part == STREAM_VAL && implied == PART_VAL) || (part == STREAM_TEST && implied == PART_TEST);
         if (wanted) list_add(list, entry->list.files[i]);
     }
 }

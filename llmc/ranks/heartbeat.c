@@ -168,7 +168,7 @@ void heartbeat_hang_up(Heartbeat *heart) {
 }
 
 /* Sends a packet, all or nothing: it is far smaller than any buffer. */
-static bool say(Caller *caller, const Packet *packet) {
+static bool send_packet(Caller *caller, const Packet *packet) {
     return send(caller->socket, packet, sizeof *packet, MSG_NOSIGNAL) == (ssize_t)sizeof *packet;
 }
 
@@ -206,7 +206,7 @@ static void answer_calls(Heartbeat *heart) {
         // Any rank of this run may ask, so the sender's rank is the one that the packet names; the code proves it.
         if (is_genuine(heart, &caller->packet, QUESTION, (int)caller->packet.rank)) {
             Packet answer = make(heart, ANSWER, caller->packet.number, NULL);
-            say(caller, &answer);
+            send_packet(caller, &answer);
         }
         hang_up(caller);
     }
@@ -224,7 +224,7 @@ bool heartbeat_serve(Heartbeat *heart, int from, int *budget) {
         if (!caller->asked) { // still connecting
             // Without waiting: 0 means that the connection is not decided yet. When it failed, the send below fails.
             if (poll(&ready, 1, 0) == 0) continue;
-            caller->asked = say(caller, &question);
+            caller->asked = send_packet(caller, &question);
             if (!caller->asked) hang_up(caller);
             continue;
         }

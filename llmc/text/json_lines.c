@@ -231,10 +231,10 @@ static void finish_object(JsonLines *lines) {
 }
 
 /* Ends the program: the field that --field names is missing or is not a string. */
-_Noreturn static void refuse_field(const JsonLines *lines, const char *before, const char *behind) {
-    char problem[NAME_BYTES + 100];
-    snprintf(problem, sizeof problem, "%s \"%.200s\"%s; name another with --field", before, lines->field, behind);
-    refuse(lines, problem);
+_Noreturn static void refuse_field(const JsonLines *lines, const char *problem, const char *after_name) {
+    char message[NAME_BYTES + 100];
+    snprintf(message, sizeof message, "%s \"%.200s\"%s; name another with --field", problem, lines->field, after_name);
+    refuse(lines, message);
 }
 
 /* Skips a byte-order mark, if the file begins with one. */
