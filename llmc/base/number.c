@@ -44,6 +44,7 @@ static bool take_apart(const char *text, Parts *parts) {
         points += *text == '.';
         if (*text != '.' && *text != '0') parts->zero = false;
     }
+    // Refused: two points, no digit at all ("", "."), and a text far longer than any number that is meant.
     ptrdiff_t length = text - parts->digits;
     if (points > 1 || length == points || length > 1000) return false;
     parts->length = (int)length;
@@ -69,6 +70,7 @@ static NumberResult magnitude(const Parts *parts, uint64_t *value) {
             return NUMBER_RANGE;
     }
     power += zeros;
+    // 1.5k: mantissa 15, power 3 - 1 = 2: 1500. 1.5: power -1, a fraction.
     if (mantissa && power < 0) return NUMBER_FRACTION;
     for (; mantissa && power > 0; power--)
         if (__builtin_mul_overflow(mantissa, (uint64_t)10, &mantissa)) return NUMBER_RANGE;
@@ -99,6 +101,7 @@ NumberResult number_read_u64(const char *text, uint64_t *value) {
     uint64_t size;
     NumberResult result = whole(text, &negative, &size);
     if (result != NUMBER_OK) return result;
+    // -0 is 0
     if (negative && size > 0) return NUMBER_RANGE;
     *value = size;
     return NUMBER_OK;

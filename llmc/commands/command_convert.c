@@ -43,6 +43,7 @@ static bool is_bin(const char *name) {
 
 /* Writes llm.c's format, float32 or bf16. */
 static void write_bin(const char *name, const char *from, Weights *weights, bool bf16) {
+    // The target gets its name only when all of it is on the disk: an interrupted conversion leaves no file.
     Output *output = output_begin(name, OUTPUT_NEW_FILE);
     OutputFile *file = output_open(output, NULL);
     llmc_bin_write(file, weights_config(weights), bf16 ? LLMC_BIN_BF16 : LLMC_BIN_FLOAT,
@@ -65,6 +66,7 @@ static void write_tokenizer(Output *output, const Tokenizer *tokenizer, int seq_
 /* tokenizer: NULL where it is not known. */
 static void write_directory(const char *name, const char *from, Weights *weights, const Tokenizer *tokenizer) {
     const Config *config = weights_config(weights);
+    // An empty prefix: the tensors have Hugging Face's own names, without those of the optimizer's moments.
     const TensorGroup all = {"", weights_read_rows, weights};
     Output *output = output_begin(name, OUTPUT_DIRECTORY);
     OutputFile *file = output_open(output, "config.json");
@@ -89,6 +91,7 @@ int command_convert(int argc, char **argv) {
     const char *to = values.operands.items[1];
     if (o.bf16 && !is_bin(to))
         fatal(EXIT_USAGE, "--bf16 is only for llm.c files: %s must end in .bin", to);
+    // Nothing is overwritten: the target may be the only copy of somebody's weights.
     if (path_exists(to))
         fatal(EXIT_USAGE, "%s exists already; move it away or choose another name", to);
 
@@ -100,6 +103,7 @@ int command_convert(int argc, char **argv) {
         write_bin(to, from, weights, o.bf16);
     else
         write_directory(to, from, weights, tokenizer);
+    // What was read is printed, because FROM may be a run, whose newest checkpoint was chosen.
     tokenizer_free(tokenizer);
     printf("%s: the weights of %s (%s)\n", to, from, weights_format(weights));
     weights_close(weights);

@@ -74,6 +74,7 @@ static const OptionTable table = {
 
 /* exp(x), which beyond 709 is larger than any double. */
 static void print_exp(double x) {
+    // A loss of 710 nats is finite, but its exponential is not; promise 17 forbids "inf" as a result.
     bool fits = isfinite(exp(x));
     printf("%s%.9g", fits ? "" : "above ", fits ? exp(x) : DBL_MAX);
 }
@@ -116,6 +117,7 @@ static void print_logits(GPT2 *model, const int32_t *ids, int n) {
     Id *inputs = device_alloc(id_bytes, "ids");
     float *logits = memory_new((size_t)model->config.vocab, sizeof *logits, "logits");
     write_ids(inputs, ids, (size_t)n);
+    // The whole list is computed at once, from position 0; only the last position's logits are read.
     gpt2_extend(model, inputs, n, 0);
     gpt2_logits(model, logits, n);
     printf("logits");
@@ -132,6 +134,7 @@ static void evaluate_ids(GPT2 *model, const EvalOptions *o) {
     if (n < 1 || n > model->config.seq_len)
         fatal(EXIT_USAGE, "--ids has %d token ids; this model takes 1 to %d", n,
               model->config.seq_len);
+    // The first token has no predecessor, so a list of n ids has n - 1 losses.
     if (n == 1 && !o->logits)
         fatal(EXIT_USAGE, "--ids has 1 token id, which follows none and so has no loss; give two or more, or --logits");
     if (n > 1) print_loss(loss_of_ids(model, ids, n), (uint64_t)n - 1, "", "");
@@ -161,6 +164,8 @@ static void evaluate_stream(GPT2 *model, const EvalOptions *o, const World *worl
     stream_set_vocab(stream, model->config.vocab);
     // In the order of the data, each target once; seed 0 is not used, because nothing is shuffled.
     Sequences all = sequences_new(stream, model->config.seq_len, 0, false);
+    // One update of the size that all ranks compute at a time: --batch sequences each. The loss is a sum over tokens
+    // divided once by their number (chapter 27.6), so neither --batch nor the ranks change it.
     Batch *batch = batch_new(*world, (int)o->batch, all.seq_len, o->batch * world->size);
     Evaluation result = evaluate(model, batch, &all, all.per_epoch);
     if (world->rank == 0) {
@@ -198,6 +203,7 @@ static void evaluate_text(GPT2 *model, const EvalOptions *o, const World *world,
 static void evaluate_examples(GPT2 *model, const EvalOptions *o, const World *world, const Tokenizer *tokenizer) {
     const ExamplesFor it = {tokenizer, model->config.vocab, model->config.seq_len};
     Examples *examples = examples_open(o->hellaswag, &it, o->hellaswag_examples);
+    // Each rank scores its share. If their files differed, the sum of the counts would have no meaning.
     rank_consistency_check_examples(world, examples);
     Score score = score_examples(model, examples, world);
     if (world->rank == 0)
@@ -243,6 +249,7 @@ int command_eval(int argc, char **argv) {
     option_fill_in(&values, false);
     check_together(&o, &world);
 
+    // All that the options alone can show to be wrong is refused above, before a device and a large file are opened.
     backend_open(world.local_rank, world.local_size, (int)o.threads);
     char *path = checkpoints_resolve(o.model);
     Weights *weights = weights_open(path);

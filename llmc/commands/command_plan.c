@@ -11,6 +11,7 @@
 
 /* "step rate" of `points` steps, evenly spread over those that are executed; each step once. */
 static void print_rates(const Plan *plan, int64_t points) {
+    // The last step that is executed has index steps - 1 (chapter 27.2), so the curve ends there.
     int64_t last = plan->steps - 1, gaps = points > 1 ? points - 1 : 1;
     for (int64_t i = 0, before = -1; i < points; i++) {
         int64_t step = (int64_t)((double)last * (double)i / (double)gaps + 0.5);

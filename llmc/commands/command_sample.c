@@ -138,6 +138,7 @@ static void print_token(void *context, int token) {
         printf(p->begun ? " %d" : "%d", token);
     }
     p->begun = true;
+    // Without a flush a pipe would show the text only at the end. A full disk is noticed here too.
     if (fflush(stdout) != 0) fatal(EXIT_RUNTIME, "cannot write to standard output");
 }
 
@@ -145,6 +146,7 @@ static void print_token(void *context, int token) {
 
 /* tokenizer: of the model; NULL: not known. */
 static void sample(GPT2 *model, const SampleOptions *o, const Tokenizer *tokenizer) {
+    // NULL: ids are read and printed, because the user wants them or because no tokenizer is known.
     const Tokenizer *spoken = o->ids ? NULL : tokenizer;
     TokenList prompt = read_prompt(o, spoken, model->config.vocab);
     int32_t start = text_start(tokenizer);
@@ -157,6 +159,7 @@ static void sample(GPT2 *model, const SampleOptions *o, const Tokenizer *tokeniz
                              .stop = !o->slide,
                              .seed = o->seed + (uint64_t)i};
         Printer printer = {.tokenizer = spoken};
+        // Each text has a seed of its own: text 3 of --seed 42 is text 1 of --seed 44.
         if (i > 0) printf("---\n");
         for (size_t k = 0; k < prompt.count; k++) print_token(&printer, prompt.ids[k]);
         generate(model, ids, n, o->tokens, &sampling, print_token, &printer);
@@ -173,11 +176,13 @@ int command_sample(int argc, char **argv) {
     option_parse(&values, argc, argv);
     option_fill_in(&values, false);
     if (!o.model) fatal(EXIT_USAGE, "sample needs --model PATH, the model that writes: a run, a checkpoint, weights");
+    // Tokens are generated one after the other: several ranks would print the same text several times.
     if (world.size > 1) fatal(EXIT_USAGE, "sample runs on one rank; start it without mpirun");
 
     backend_open(0, 1, (int)o.threads);
     char *path = checkpoints_resolve(o.model);
     Weights *weights = weights_open(path);
+    // One sequence at a time, without gradients or the optimizer's moments.
     GPT2 *model = gpt2_new(weights_config(weights), 1, false, false);
     weights_load(weights, model);
     checkpoint_check_unchanged(path);

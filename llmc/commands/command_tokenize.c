@@ -130,6 +130,7 @@ static void decode_stream(Stream *stream, const Tokenizer *tokenizer, bool speci
     int32_t *ids = memory_new(DECODE, sizeof *ids, "ids");
     uint64_t length = stream_length(stream);
     stream_set_vocab(stream, tokenizer_vocab(tokenizer));
+    // 65,536 ids at a time: a shard may be larger than memory
     for (uint64_t at = 0; at < length; at += DECODE) {
         size_t count = length - at < DECODE ? (size_t)(length - at) : DECODE, bytes;
         stream_read(stream, at, count, ids);
@@ -145,6 +146,7 @@ static void decode_stream(Stream *stream, const Tokenizer *tokenizer, bool speci
 /* --decode: shards in the order of their numbers. */
 static void decode(const StringList *inputs, const Tokenizer *tokenizer, bool special) {
     PathList paths = paths_expand(inputs->items, inputs->count, STREAM_ALL);
+    // By name, shard_10 would come before shard_9. Files that the user lists one by one keep the user's order.
     bool numbered = true;
     for (int i = 0; i < paths.count; i++) numbered = numbered && shard_number(paths.files[i]) >= 0;
     if (numbered && inputs->count == 1) qsort(paths.files, (size_t)paths.count, sizeof *paths.files, by_number);
@@ -180,6 +182,7 @@ static double now(void) {
 static void show_progress(void *context, uint64_t consumed) {
     Meter *meter = context;
     double time = now(), every = screen_is_terminal() ? 0.2 : 10;
+    // A continued run skips what is already in shards: the rate counts only the bytes of this start.
     if (meter->first == UINT64_MAX) meter->first = consumed;
     if (time - meter->shown < every || time <= meter->start) return;
     meter->shown = time;
@@ -218,7 +221,9 @@ static void print_result(const TokenizeJob *job, const TokenizeResult *result, c
 /* Encodes the inputs into a directory of shards, from where an earlier run ended. */
 static void make_shards(const TokenizeJob *job, bool overwrite) {
     uint64_t total = total_bytes(job); // of inputs that all exist: checked before anything is written
+    // Two commands at once would write the same shards; the second waits, then ends with a message.
     Lock *lock = run_directory_lock(job->plan.directory, true);
+    // Removed under the lock, and before the state is read: what follows then begins at the first document.
     if (overwrite) tokenize_remove(job->plan.directory);
     TokenizeState state = tokenize_look(job);
     if (!state.done) {
@@ -257,6 +262,7 @@ int command_tokenize(int argc, char **argv) {
               o.ids ? "ids" : "decode");
     signal(SIGPIPE, SIG_IGN); // if the reader of the output ends, that is an error with a message
 
+    // Shards record their tokenizer beside them, so --decode needs no name. Texts do not: gpt2 is the default.
     char *known = o.decode && !o.tokenizer ? tokenize_tokenizer(inputs->items[0]) : NULL;
     Tokenizer *tokenizer = tokenizer_open(o.tokenizer ? o.tokenizer : known ? known : "gpt2");
     free(known);

@@ -69,6 +69,7 @@ static void verify_checkpoint(const char *path) {
     TrainerState at;
     if (!checkpoint_verify(path, problem))
         fatal(EXIT_INPUT, "%s: a damaged checkpoint: %s", path, problem);
+    // The checksums prove that the files are those that were written; reading the weights proves that they are finite.
     json_free(checkpoint_state(path, &at));
     print_model(path);
     printf("%s: a complete checkpoint after %lld updates on %llu tokens; all checksums are right\n", path,
@@ -112,6 +113,7 @@ static bool is_safetensors(const char *path) {
 
 /* One path: its kind decides what is checked. */
 static void verify(const char *path, int64_t vocab) {
+    // The order matters: a checkpoint has a config.json as well, and a run is a directory as data can be.
     if (checkpoint_is_one(path))
         verify_checkpoint(path);
     else if (checkpoints_is_bare_run(path))
@@ -128,6 +130,7 @@ static void verify(const char *path, int64_t vocab) {
 
 /* Verifies in a process of its own, because an error ends the process. Returns its exit code. */
 static int verify_apart(const char *path, int64_t vocab) {
+    // what is buffered would otherwise be printed by both processes
     fflush(stdout);
     pid_t child = fork();
     if (child < 0) fatal(EXIT_RUNTIME, "no process to verify %s: %s", path, strerror(errno));
@@ -146,6 +149,7 @@ int command_verify(int argc, char **argv) {
     option_parse(&values, argc, argv);
     int count = values.operands.count, code = EXIT_DONE;
     if (count == 0) fatal(EXIT_USAGE, "verify needs the names of files or directories");
+    // One path needs no process of its own. Of several, all are verified, and the first failure's code is returned.
     if (count == 1) verify(values.operands.items[0], options.vocab);
     for (int i = 0; count > 1 && i < count; i++) {
         int failure = verify_apart(values.operands.items[i], options.vocab);

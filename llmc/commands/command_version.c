@@ -19,6 +19,7 @@
 
 int command_version(int argc, char **argv) {
     (void)argc, (void)argv;
+    // One fact a line, in columns, so that the output can be pasted into a report as it is.
     printf("train_gpt2 %s\n", VERSION);
     printf("commit     %s\n", COMMIT);
     printf("compiler   %s\n", COMPILER);

@@ -21,6 +21,7 @@ static struct {
 
 /* Clears an error of standard output: the next line is tried again. */
 static void flush(void) {
+    // A closed pipe or a full disk behind standard output does not end a run; the log's files have every line.
     fflush(stdout);
     clearerr(stdout);
 }
@@ -48,6 +49,8 @@ static bool is_terminal(void) {
 void screen_open(void) {
     screen.terminal = screen.style == SCREEN_AUTO ? is_terminal() : screen.style == SCREEN_BAR;
     screen.status[0] = '\0';
+    // `train_gpt2 | head` ends the reader: writing then fails instead of ending the run. Before an error message the
+    // status line is removed, so that the message stands on a line of its own.
     signal(SIGPIPE, SIG_IGN);
     error_set_before(erase);
 }
@@ -57,6 +60,7 @@ bool screen_is_terminal(void) { return screen.terminal; }
 int screen_width(void) {
     struct winsize size;
     int width = 79;
+    // One column less than the terminal has: a full last line would scroll. 79 where the size is not known.
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) width = size.ws_col - 1;
     int most = (int)sizeof screen.status - 1;
     return width < most ? width : most;

@@ -28,6 +28,7 @@ static const char ranks_remedy[] = "ranks are started by mpirun -np R or srun, w
 static const ShortOption short_options[] = {
     {"-i", NULL, "--data %", NULL},
     {"-j", NULL, "--val %", NULL},
+    // llm.c names a shape by its depth: d12 has 12 layers. The width follows from it; heads have 64 channels.
     {"-e", "d6", "--model gpt2 --layers 6 --heads 6 --channels 384", NULL},
     {"-e", "d12", "--model gpt2", NULL},
     {"-e", "d24", "--model gpt2-medium", NULL},
@@ -38,6 +39,7 @@ static const ShortOption short_options[] = {
     {"-o", NULL, "--out %", NULL},
     {"-b", NULL, "--batch %", NULL},
     {"-t", NULL, "--seq-len %", NULL},
+    // -1 asks llm.c for a value of its own choice. Here the size of an update is always a number that the user knows.
     {"-d", "-1", NULL, "give --total-batch N, the tokens of one update"},
     {"-d", NULL, "--total-batch %", NULL},
     {"-x", "-1", "--epochs 1", NULL},
@@ -55,11 +57,14 @@ static const ShortOption short_options[] = {
     {"-nk", NULL, "--keep %", NULL},
     {"-nm", "0", "", NULL},
     {"-nm", NULL, NULL, "--keep 0 keeps all checkpoints, --keep-best the best beside the newest"},
+    // A value of 0 or 1 becomes a word, or a switch with its negation.
     {"-y", "0", "--resume never", NULL},
     {"-y", "1", "--resume auto", NULL},
     {"-r", "0", "--no-recompute", NULL},
     {"-r", "1", "--recompute", NULL},
     {"-r", "2", "--recompute", NULL},
+    // The value that asks for what this program does anyway is accepted; any other is refused with a remedy. A script
+    // that lists llm.c's defaults thus runs unchanged.
     {"-z", "0", "", NULL},
     {"-z", NULL, NULL, "every rank keeps the whole optimizer state; leave -z out"},
     {"-w", "1", "", NULL},
@@ -81,6 +86,7 @@ static const ShortOption short_options[] = {
     {"-lg", "0", "", NULL},
     {"-lg", NULL, NULL, "the GPU's clocks are not logged; run nvidia-smi dmon beside the program"},
     {"-ge", NULL, NULL, "GELU is fused wherever that is faster; leave -ge out"},
+    // llm.c can start without MPI when the command line numbers its processes. Here the launcher always does that.
     {"-pn", "1", "", NULL},
     {"-pn", NULL, NULL, ranks_remedy},
     {"-pr", NULL, NULL, ranks_remedy},
@@ -103,6 +109,7 @@ static bool is_number(const char *text) {
 
 bool foreign_is_short(const char *word, const char *next) {
     if (word[0] != '-' || !isalpha((unsigned char)word[1])) return false;
+    // -h alone asks for help; with a number it is llm.c's HellaSwag switch.
     if (strcmp(word, "-h") == 0) return is_number(next);
     return word[1 + strspn(word + 1, "abcdefghijklmnopqrstuvwxyz")] == '\0';
 }
@@ -129,6 +136,7 @@ static const ShortOption *find_short(const char *name, const char *value, bool *
 /* The learning rate that the command line gives, as text; NULL: none. */
 static const char *given_rate(int argc, char **argv) {
     const char *rate = NULL;
+    // -q comes before or after -l, so the whole line is searched. The last rate counts, as for every option.
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--lr=", 5) == 0) rate = argv[i] + 5;
         if (i + 1 < argc && (strcmp(argv[i], "-l") == 0 || strcmp(argv[i], "--lr") == 0))
@@ -182,6 +190,7 @@ int foreign_translate(int argc, char **argv, int at, char *words[FOREIGN_WORDS])
     bool known;
     const ShortOption *row = find_short(name, value ? value : "", &known);
     if (!known) return -1;
+    // A value may begin with one dash (-x -1), but not with two: then the user has forgotten it.
     if (!value || strncmp(value, "--", 2) == 0)
         fatal(EXIT_USAGE,
               "%s has no value; llm.c's options have one each (--help lists this program's)", name);
@@ -192,6 +201,7 @@ int foreign_translate(int argc, char **argv, int at, char *words[FOREIGN_WORDS])
     if (!row->words)
         fatal(EXIT_USAGE, "%s %.80s (of llm.c) has no counterpart: %s", name, value, row->remedy);
     int count = fill_in(row, value, given_rate(argc, argv), words);
+    // What is printed: "-l is --lr here", but "-e d12 is --model gpt2 here", where the value has another meaning too.
     char what[120];
     bool whole = row->value || strchr(row->words, '*'); // not just a name and the same value
     snprintf(what, sizeof what, "%.*s", whole ? 118 : (int)strcspn(row->words, " "), row->words);
@@ -278,6 +288,7 @@ static const LongOption long_options[] = {
     {"zero-stage", NULL, "every rank keeps the whole optimizer state; leave it out"},
     {"overfit-single-batch", NULL, "give --data a file with only its tokens, and --val-fraction 0"},
     // output
+    // One name may have two rows: of nanoGPT's train.py and sample.py, the one whose option this command has is taken.
     {"out-dir", "out", NULL},
     {"out-dir", "model", NULL}, // of sample.py
     {"output-dir", "out", NULL},
@@ -302,6 +313,7 @@ static const LongOption long_options[] = {
     {"wandb-run-name", NULL, output_remedy},
     {"report-to", NULL, output_remedy},
     // the machine
+    // What other programs choose at run time is decided here by the build.
     {"device", NULL, device_remedy},
     {"backend", NULL, device_remedy},
     {"dtype", NULL, type_remedy},
@@ -335,6 +347,7 @@ const char foreign_python_hint[] =
     "--layers, max_iters is --steps; --help lists all)";
 
 bool foreign_is_python(const char *word) {
+    // nanoGPT takes a file of settings as its first argument: train.py config/train_shakespeare_char.py
     size_t length = strlen(word);
     return length > 3 && strcmp(word + length - 3, ".py") == 0;
 }
@@ -388,6 +401,8 @@ const char *foreign_hint(const OptionTable *table, int count, char **words) {
     if (option) append_option(text, sizeof text, option, value);
     const char *join = option ? "? And " : ". And "; // what comes before the first of the others
     bool alone = true;
+    // A command line from another program has several such names. All are translated in one message, so that the user
+    // corrects the line once.
     for (int i = 1; i < count && strlen(text) < sizeof text - 3 * NAME; i++) {
         value = split_word(words[i], name);
         if (!is_foreign(table, words[i], name) || !(option = counterpart(table, name, &remedy)))

@@ -18,6 +18,7 @@ static const char *bound(char text[NUMBER_CHARS], double value) {
 const char *option_range(char text[OPTION_TEXT_CHARS], const OptionRange *range) {
     char low[NUMBER_CHARS], high[NUMBER_CHARS];
     bound(low, range->low);
+    // Such as "0 or from 2 to 512", "above 0", "from 0", "from 0 to below 1".
     if (range->or_zero)
         snprintf(text, OPTION_TEXT_CHARS, "0 or from %s to %s", low, bound(high, range->high));
     else if (isinf(range->high))
@@ -31,6 +32,7 @@ const char *option_range(char text[OPTION_TEXT_CHARS], const OptionRange *range)
 
 const char *option_choice(char text[OPTION_WORD_CHARS], const OptionRange *range, int number) {
     const char *at = range->choices;
+    // The words stand in one text, divided by single blanks: "cosine linear constant wsd".
     while (*at && number > 0) at += strcspn(at, " "), at += strspn(at, " "), number--;
     if (!*at) return NULL;
     snprintf(text, OPTION_WORD_CHARS, "%.*s", (int)strcspn(at, " "), at);
@@ -42,6 +44,7 @@ static const char *list_choices(char text[OPTION_TEXT_CHARS], const OptionRange 
     char word[OPTION_WORD_CHARS], next[OPTION_WORD_CHARS];
     int length = 0;
     for (int i = 0; option_choice(word, range, i); i++) {
+        // the word after this one decides between a comma and "or"
         bool last = !option_choice(next, range, i + 1);
         length += snprintf(text + length, OPTION_TEXT_CHARS - (size_t)length, "%s%s",
                            i == 0 ? "" : last ? " or " : ", ", word);
@@ -71,6 +74,7 @@ const char *option_kind(char text[OPTION_TEXT_CHARS], const Option *option) {
     case OPTION_LIST:
         return option->range.choices ? option->range.choices : kind;
     }
+    // "a whole number, 0 or from 2 to 512", but "a number above 0"
     const char *comma = option->range.or_zero ? "," : "";
     snprintf(text, OPTION_TEXT_CHARS, "%s%s %.70s", kind, comma, option_range(range, &option->range));
     return text;

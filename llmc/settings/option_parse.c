@@ -153,12 +153,14 @@ static const Option *nearest(const OptionTable *table, const char *name) {
     if (length == 0) return NULL;
     for (int i = 0; i < table->count; i++) {
         const char *option = table->rows[i].name;
+        // Distance 0 for a beginning (--temp: temperature), else the number of wrong letters (--bach: batch).
         size_t whole = strlen(option);
         int d = strncmp(option, name, length) == 0 ? 0 : edit_distance(name, option);
         bool begins = whole < length && strncmp(option, name, whole) == 0 && strchr("-_", name[whole]);
         bool ends = whole < length && strcmp(option, name + length - whole) == 0 &&
                     strchr("-_", name[length - whole - 1]);
         if (begins || ends) d = d < limit ? d : limit;
+        // Of equally near names the first in the table is taken.
         if (best ? d < limit : d <= limit) best = &table->rows[i], limit = d;
     }
     return best;
@@ -202,11 +204,11 @@ static _Noreturn void refuse_word(const OptionTable *table, const char *text, co
     fatal(EXIT_USAGE, "%s; options are --name value (--help lists all)", what);
 }
 
-/* Divides --name=value, --name and --no-name. */
-/* The first of `count` words; before: the one before it, or NULL. */
+/* Divides the first of `count` words: --name=value, --name or --no-name. before: the word before it, or NULL. */
 static Word parse_word(const OptionTable *table, int count, char **words, const char *before) {
     const char *text = words[0];
     if (text[0] != '-' || !text[1] || strcmp(text, "--") == 0) refuse_word(table, text, before);
+    // A single dash: llm.c's short options were translated before, where the command takes them.
     if (text[1] != '-') refuse_name(table, count, words);
     const char *name = text + 2;
     size_t length = strcspn(name, "=");
@@ -215,6 +217,7 @@ static Word parse_word(const OptionTable *table, int count, char **words, const 
     if (!word.option && length > 3 && strncmp(name, "no-", 3) == 0) {
         word.option = find(table, name + 3, length - 3);
         word.negated = true;
+        // only a switch has a negation: --no-lr is an unknown name
         if (word.option && word.option->type != OPTION_SWITCH) word.option = NULL;
     }
     if (!word.option) refuse_name(table, count, words);
@@ -232,12 +235,14 @@ static void parse_option(OptionValues *values, int argc, char **argv, int *i) {
     if (option->type == OPTION_SWITCH) {
         word.value = word.negated ? "false" : "true";
     } else if (!word.value) {
+        // The next word may be a negative number: --lr -1 is refused as out of range, not because a value is missing.
         if (*i + 1 == argc || strncmp(argv[*i + 1], "--", 2) == 0)
             fatal(EXIT_USAGE, "--%s has no value; it takes %s: --%s %s", option->name,
                   option_kind(kind, option), option->name, option->metavar);
         word.value = argv[++*i];
     }
     option_set(values->fields, option, word.value);
+    // --resume keeps what was given at this start and takes the rest from the checkpoint.
     values->given |= 1ULL << (option - values->table->rows);
 }
 
@@ -255,6 +260,7 @@ void option_parse(OptionValues *values, int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         const char *next = i + 1 < argc ? argv[i + 1] : NULL;
         if (table->short_options && foreign_is_short(argv[i], next) && parse_short(values, argc, argv, &i)) continue;
+        // Help is printed wherever it stands; errors in the words before it come first.
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             option_help(table, stdout);
             exit(EXIT_DONE);

@@ -127,7 +127,6 @@ void settings_adopt(Settings *settings, OptionRecord record, void *context) {
 // ---------------------------------------------------------------------------------------------
 // The way back
 
-/* The option's value as text in buffer or elsewhere, or NULL when it is not set. */
 enum { VALUE_CHARS = 64 };
 /* An option's value as a text that the parser reads back; NULL where it is not set. */
 static const char *value_of(char buffer[VALUE_CHARS], const Settings *settings,

@@ -8,6 +8,8 @@
 #define FIELD(name) offsetof(Settings, name)
 
 const Option option_table[] = {
+    // A --model that begins with gpt2 selects the second column of defaults. The other options of this section have no
+    // default, because each replaces one number of the model's shape.
     {"model", "NAME", "Model", OPTION_STRING, FIELD(model), NO_RANGE, "tiny", "gpt2",
      "shape and settings to start from: tiny, gpt2 (124M), gpt2-medium, gpt2-large or gpt2-xl; or "
      "weights: a "
@@ -24,6 +26,7 @@ const Option option_table[] = {
      "size of the vocabulary, instead of the tokenizer's (256 for bytes, GPT-2's 50,257) or of what nanoGPT's "
      "meta.pkl beside the data contains"},
 
+    // Only --data and --val may repeat. This section, --total-batch and --seq-len decide what an update sees.
     {"data", "PATH", "Data", OPTION_LIST, FIELD(data), NO_RANGE, NULL, NULL,
      "train on this file, directory or quoted glob; may repeat; else on the built-in text. Of a "
      "directory or glob, files named val are for validation, those named test are left out"},
@@ -41,6 +44,8 @@ const Option option_table[] = {
     {"seed", "N", "Data", OPTION_SEED, FIELD(seed), NO_RANGE, "42", "42",
      "seed of the initial weights, the order of sequences, and samples"},
 
+    // Chapter 27.5: 524288 = 64 * 1024 * K * R tokens of an update, and 10^10 tokens / 524288 = 19073 updates. --batch
+    // only divides the work; --total-batch decides what an update sees.
     {"batch", "B", "Batch", OPTION_INTEGER, FIELD(batch), COUNT, "8", "64",
      "sequences that a rank computes at a time; changes the result by rounding only"},
     {"total-batch", "N", "Batch", OPTION_INTEGER, FIELD(total_batch), LARGE, "1024", "524288",
@@ -57,6 +62,7 @@ const Option option_table[] = {
     {"hang-timeout", "SECONDS", "Batch", OPTION_REAL, FIELD(hang_timeout), TIMEOUT, "1800", "1800",
      "end all ranks when one is alive but has made no progress for this long; 0: wait forever"},
 
+    // gpt2's are those of chapters 27.1 and 27.2. The warm-up is 715 * 524288 tokens, about 375 million.
     {"lr", "X", "Optimizer", OPTION_REAL, FIELD(lr), POSITIVE, "1e-3", "6e-4",
      "the largest learning rate; 3e-5 where --model is weights"},
     {"min-lr", "X", "Optimizer", OPTION_REAL, FIELD(min_lr), NOT_NEGATIVE, "1e-4", "6e-5",
@@ -84,6 +90,8 @@ const Option option_table[] = {
     {"exact", NULL, "Optimizer", OPTION_SWITCH, FIELD(exact), NO_RANGE, "true", "true",
      "exact sums: the same bits for every number of ranks, micro-steps and threads at equal --batch"},
 
+    // Nothing in this section changes the weights of a step. 10485760 = 20 * 524288: validation reads as many targets
+    // as 20 updates.
     {"out", "DIR", "Output", OPTION_STRING, FIELD(out), NO_RANGE, NULL, NULL,
      "directory of the run's files, instead of the next free out/run-NNNN"},
     {"overwrite", NULL, "Output", OPTION_SWITCH, FIELD(overwrite), NO_RANGE, "false", "false",
@@ -124,6 +132,7 @@ const Option option_table[] = {
     {"top-k", "N", "Output", OPTION_INTEGER, FIELD(top_k), COUNT_OR_0, "0", "50",
      "sample among the K likeliest tokens; 0: among all"},
 
+    // For `plan` only. In training the launcher sets the number of ranks, and --total-batch that of micro-steps.
     {"ranks", "R", "Plan", OPTION_INTEGER, FIELD(ranks), COUNT, NULL, NULL,
      "plan a run on R ranks"},
     {"micro-steps", "K", "Plan", OPTION_INTEGER, FIELD(micro_steps), COUNT, NULL, NULL,
