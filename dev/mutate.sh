@@ -37,6 +37,7 @@ mutation() { # N [TEXT]
 tests_of() { # FILE
     case $1 in
     *gelu.cuh) echo build/backend_fp32 ;; # a wrong formula must show below bf16's rounding
+    test/emulator/*) echo build/test_emulator build/backend_bf16 ;;
     *.cu | *.cuh) echo build/backend_bf16 ;;
     llmc/eval/score.c) echo build/real_score_double ;;
     llmc/data/paths.c) echo build/test_stream ;;

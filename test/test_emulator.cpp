@@ -4,8 +4,8 @@
 #include "cublasLt.h"
 #include "cuda_bf16.h"
 #include "cuda_runtime.h"
+#include "../llmc/cuda/tensor_core.cuh"
 #include "tensor_core.h"
-#include "tensor_core_emulated.h"
 #include "test.h"
 
 static cudaStream_t stream;
@@ -106,6 +106,7 @@ TEST(ldmatrix_layout,
 TEST(pack_order,
      "the first of two packed numbers is in the low half; rounding is to nearest even") {
     CHECK(pack_bf16(1.0f, 2.0f) == 0x40003f80);
+    CHECK(pack_bf16(0x1.010002p0f, 0x1.00fffep0f) == 0x3f803f81, "above half a unit, and below");
     CHECK(__float2bfloat16(1.00390625f).bits == 0x3f80 &&
           __float2bfloat16(1.01171875f).bits == 0x3f82);
     CHECK(__float2bfloat16(NAN).bits == 0x7fff && __float2bfloat16(3.4e38f).bits == 0x7f80);
@@ -160,6 +161,20 @@ static void global_ldmatrix(const __nv_bfloat16 *global) {
 static void misaligned_copy(const __nv_bfloat16 *global) {
     copy_async((__nv_bfloat16 *)emulator_shared(), global + 1, true);
 }
+/* Instructions whose text says something else than what the emulator can do. */
+static void unknown_rounding() {
+    uint32_t pair;
+    PTX("cvt.rm.bf16x2.f32 %0, %1, %2;", (PTX_OUT(pair)), (PTX_IN_FLOAT(1.0f), PTX_IN_FLOAT(2.0f)));
+}
+static void missing_operand() {
+    uint32_t pair;
+    PTX("cvt.rn.bf16x2.f32 %0, %1, %5;", (PTX_OUT(pair)), (PTX_IN_FLOAT(1.0f), PTX_IN_FLOAT(2.0f)));
+}
+static void other_shape(const char *file = "here", int line = 1) {
+    uint32_t r[4];
+    PTX_WARP("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1}, [%2];", (PTX_OUT(r[0]), PTX_OUT(r[1])),
+             (PTX_IN_SHARED(emulator_shared())));
+}
 struct alignas(16) Sixteen {
     float item[4];
 };
@@ -184,6 +199,9 @@ TEST(faults, "what a GPU would leave undefined ends the program with a line that
     CHECK_FAULT("is missing or has exited", exited_lane_mma, 1, 24, 0);
     CHECK_FAULT("in one warp", two_collectives, 1, 32, 0);
     CHECK_FAULT("not in shared memory", global_ldmatrix, 1, 32, 0, (const __nv_bfloat16 *)h);
+    CHECK_FAULT("does not know this instruction", unknown_rounding, 1, 32, 0);
+    CHECK_FAULT("does not know this instruction", missing_operand, 1, 32, 0);
+    CHECK_FAULT("does not know this instruction", other_shape, 1, 32, 512, "here", 1);
     CHECK_FAULT("misaligned", misaligned_copy, 1, 32, 64, (const __nv_bfloat16 *)h);
     CHECK_FAULT("misaligned", misaligned_vector, 1, 32, 0, x);
     CHECK_FAULT("bytes into an allocation of 4096", beyond_device, 1, 32, 0, x, 1024);
@@ -203,6 +221,25 @@ static void uses_before_wait(float *out, const __nv_bfloat16 *from, bool wait) {
     copy_async_commit();
     if (wait) copy_async_wait<0>();
     out[threadIdx.x] = __bfloat162float(tile[8 * threadIdx.x]);
+}
+/* Two groups of copies, of which all but the newest are waited for. */
+static void waits_for_one(float *out, const __nv_bfloat16 *from) {
+    __nv_bfloat16 *tile = (__nv_bfloat16 *)emulator_shared();
+    copy_async(tile, from, true);
+    copy_async_commit();
+    copy_async(tile + 8, from, true);
+    copy_async_commit();
+    copy_async_wait<1>();
+    out[0] = __bfloat162float(tile[0]);
+    out[1] = __bfloat162float(tile[8]);
+}
+/* The value of a lane that takes no part in the shuffle. */
+static void absent_lane(float *out) {
+    if (threadIdx.x < 16) out[threadIdx.x] = __shfl_sync(0x0000ffff, 1.0f, 20);
+}
+/* The order in which threads run: *count of them did so far. */
+static void note_order(int *order, int *count) {
+    order[(*count)++] = (int)(blockIdx.x * blockDim.x + threadIdx.x);
 }
 /* A neighbour's value without the barrier that it needs, or with it. */
 static void races(int *out, bool barrier) {
@@ -224,7 +261,42 @@ TEST(poison,
     for (int i = 0; i < 32; i++) CHECK(isnan(out[i]));
     launch(uses_before_wait, 1, 32, 512, out, (const __nv_bfloat16 *)from, true);
     for (int i = 0; i < 32; i++) CHECK(out[i] == (i < 31 ? 3 : 0), "zeros where nothing is read");
+    launch(waits_for_one, 1, 1, 512, out, (const __nv_bfloat16 *)from);
+    CHECK(out[0] == 3 && isnan(out[1]), "a wait for all but one group: %g, %g", out[0], out[1]);
+    launch(absent_lane, 1, 32, 0, out);
+    for (int i = 0; i < 16; i++) CHECK(isnan(out[i]), "a lane that takes no part has no value");
 }
+
+TEST(order_of_threads, "reversed is the reverse of forward, for blocks, warps and lanes; random is neither") {
+    enum { COUNT = 3 * 64 };
+    int *order = device_array<int>(COUNT), *count = device_array<int>(1), forward = 0, reversed = 0;
+    for (const char *name : {"forward", "reversed", "random"}) {
+        set_order(name);
+        *count = 0;
+        launch(note_order, 3, 64, 0, order, count);
+        CHECK(*count == COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            if (strcmp(name, "forward") == 0) CHECK(order[i] == i, "place %d: %d", i, order[i]);
+            if (strcmp(name, "reversed") == 0) CHECK(order[i] == COUNT - 1 - i, "place %d: %d", i, order[i]);
+            forward += order[i] == i;
+            reversed += order[i] == COUNT - 1 - i;
+        }
+    }
+    CHECK(forward < 2 * COUNT && reversed < 2 * COUNT);
+    set_order("forward");
+}
+
+#ifndef EMULATOR_ASAN // which reports it earlier
+/* One byte just behind an allocation is written, then the allocation is freed. */
+static void write_behind() {
+    unsigned char *p = device_array<unsigned char>(1000);
+    p[1000] = 0;
+    cudaFree(p);
+}
+TEST(canary, "a write just behind an allocation is found when it is freed") {
+    CHECK_FATAL(FAULT_EXIT, "byte 0 beyond an allocation of 1000 was written", write_behind());
+}
+#endif
 
 TEST(orders,
      "a missing barrier gives a wrong value in at least one order, a right kernel in none") {
@@ -296,6 +368,10 @@ TEST(launch_errors,
     CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
     emulator_launch("k", half_barrier, 1, 32, 49153, stream);
     CHECK(cudaGetLastError() == cudaErrorInvalidValue && cudaGetLastError() == cudaSuccess);
+    emulator_launch("k", half_barrier, dim3(1, 65536), 32, 0, stream);
+    CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration, "y and z of a grid end at 65535");
+    emulator_launch("k", half_barrier, dim3(1, 1, 65536), 32, 0, stream);
+    CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
     CHECK(cudaFuncSetAttribute(half_barrier, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                SHARED_BYTES_MAX + 1) != cudaSuccess);
 }
