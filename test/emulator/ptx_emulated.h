@@ -133,7 +133,8 @@ template <bool TRANSPOSED> void run_ldmatrix(void *data[WARP_SIZE]) {
 }
 
 /* Executes an instruction that all lanes of a warp execute together. */
-inline void run_warp(const Instruction &i, std::initializer_list<Operand> out, std::initializer_list<Operand> in, Site site) {
+inline void run_warp(const Instruction &i, std::initializer_list<Operand> out, std::initializer_list<Operand> in,
+                     Site site) {
     Operand operands[MOST_OPERANDS];
     int count = 0;
     for (const Operand &operand : out) operands[count++] = operand;
@@ -211,16 +212,16 @@ inline void run_thread(const Instruction &i, std::initializer_list<Operand> out,
 #define PTX_IN_GLOBAL(p) emulator::Operand{'g', NULL, (uint64_t)(p)}
 #define PTX_IN_CONSTANT(n) emulator::Operand{'n', NULL, (uint64_t)(n)}
 
-#define PTX(text, outputs, inputs)                                                                                      \
-    do {                                                                                                                \
-        static const emulator::Instruction instruction(text);                                                           \
-        emulator::run_thread(instruction, {PTX_LIST outputs}, {PTX_LIST inputs});                                       \
+#define PTX(text, outputs, inputs)                                                                                     \
+    do {                                                                                                               \
+        static const emulator::Instruction instruction(text);                                                          \
+        emulator::run_thread(instruction, {PTX_LIST outputs}, {PTX_LIST inputs});                                      \
     } while (0)
 #define PTX_MEMORY PTX
-#define PTX_WARP(text, outputs, inputs)                                                                                 \
-    do {                                                                                                                \
-        static const emulator::Instruction instruction(text);                                                           \
-        emulator::run_warp(instruction, {PTX_LIST outputs}, {PTX_LIST inputs}, {file, line});                           \
+#define PTX_WARP(text, outputs, inputs)                                                                                \
+    do {                                                                                                               \
+        static const emulator::Instruction instruction(text);                                                          \
+        emulator::run_warp(instruction, {PTX_LIST outputs}, {PTX_LIST inputs}, {file, line});                          \
     } while (0)
 #define PTX_CALLER , CALL_SITE // a parameter, so that messages about a warp name the kernel's line
 
