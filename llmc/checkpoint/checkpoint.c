@@ -186,6 +186,7 @@ static const Json *read_state(const char *directory, char *problem) {
     if (failure) {
         snprintf(problem, CHECKPOINT_PROBLEM, "%s: %s", path, strerror(failure));
     } else {
+        // An empty file has no text to point at, and is refused as a state with a wrong checksum.
         root = trainer_state_read(text.text ? text.text : "", text.bytes, why);
         if (!root) snprintf(problem, CHECKPOINT_PROBLEM, "%s: %s", path, why);
     }
@@ -224,6 +225,7 @@ static uint64_t stamp_of(const char *directory) {
     for (int i = 0; i < NAMES; i++) {
         struct stat status;
         char *path = path_join(directory, names[i]);
+        // A file that is missing counts as zeros, so that its appearing changes the number too.
         if (stat(path, &status) != 0) memset(&status, 0, sizeof status);
         free(path);
         const uint64_t parts[] = {(uint64_t)status.st_dev,         (uint64_t)status.st_ino,
@@ -242,6 +244,7 @@ static struct {
 } verified;
 
 bool checkpoint_verify(const char *path, char *problem) {
+    // Taken before the files are read: a file replaced during the reading then differs from it.
     uint64_t stamp = stamp_of(path);
     const Json *root = read_state(path, problem);
     if (!root) return false;
@@ -291,6 +294,7 @@ static void write_moments(void *moments, const Tensor *tensor, size_t row, size_
 }
 
 void checkpoint_load(const char *path, Weights *weights, GPT2 *model) {
+    // Exercise 4 of chapter 27: without m and v the next updates would differ, though weights and rate are the same.
     weights_load(weights, model);
     char *optimizer = path_join(path, optimizer_file);
     SafeTensors *file = safetensors_open(optimizer);
@@ -306,5 +310,6 @@ void checkpoint_load(const char *path, Weights *weights, GPT2 *model) {
     tensor_table_free(&table);
     safetensors_close(file);
     free(optimizer);
+    // only now: all files have been read
     checkpoint_check_unchanged(path);
 }

@@ -84,6 +84,7 @@ bool checkpoints_any(const char *out) {
 
 char **checkpoints_all(const char *out, int *count) {
     int64_t *steps = list(out, count);
+    // the oldest first, as a reader wants them; the list has the newest first
     char **paths = memory_new((size_t)*count, sizeof *paths, "a list of checkpoints");
     for (int i = 0; i < *count; i++) paths[*count - 1 - i] = checkpoints_path(out, steps[i]);
     free(steps);
@@ -113,6 +114,7 @@ bool checkpoints_is_bare_run(const char *path) {
 }
 
 char *checkpoints_resolve(const char *path) {
+    // The path may be a run, a checkpoint, or anything else that has weights; only the first two are checked here.
     char problem[CHECKPOINT_PROBLEM], *found = checkpoints_newest_good(path);
     if (found) return found;
     if (checkpoints_is_bare_run(path))
@@ -135,6 +137,7 @@ static void set_aside(const char *path) {
     size_t bytes = strlen(path) + 32;
     char *name = memory_new(bytes, 1, "a file name");
     snprintf(name, bytes, "%s.aside", path);
+    // An earlier resume may have set aside the same step: nothing is ever overwritten.
     for (int i = 2; path_exists(name); i++) snprintf(name, bytes, "%s.aside%d", path, i);
     if (rename(path, name) != 0)
         fatal(EXIT_RUNTIME, "%s: cannot be renamed to %s: %s", path, name, strerror(errno));
@@ -214,6 +217,7 @@ void checkpoints_keep(const char *out, int64_t keep, int64_t best) {
     int count;
     int64_t *steps = keep > 0 ? list(out, &count) : NULL;
     for (int i = 0; steps && i < count; i++) {
+        // steps[0] is the newest, so index i has i newer ones
         char *path = i < keep || steps[i] == best ? NULL : checkpoints_path(out, steps[i]);
         if (path) remove_checkpoint(path);
         free(path);
@@ -225,6 +229,7 @@ void checkpoints_remove(const char *out) {
     int count;
     int64_t *steps = list(out, &count);
     char *link = path_join(out, "best");
+    // the link first, so that it never leads to a checkpoint that is gone
     if (is_link(link)) checkpoints_mark_best(out, 0);
     free(link);
     for (int i = 0; i < count; i++) {

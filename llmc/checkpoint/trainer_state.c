@@ -118,6 +118,7 @@ void trainer_state_write(OutputFile *file, const TrainerState *state, const Sett
 /* Whether the text ends with the right checksum of the bytes before it. */
 static bool sum_is_right(const char *text, size_t bytes) {
     size_t begin = sizeof sum_begin - 1, end = sizeof sum_end - 1, tail = begin + 16 + end;
+    // The last bytes of the file:  ,\n  "xxh64":"  16 digits  "\n}\n
     if (bytes < tail) return false;
     char want[64], digits[HEX_CHARS];
     snprintf(want, sizeof want, "%s%s%s", sum_begin, hex(digits, checksum_of(text, bytes - tail)),
@@ -130,6 +131,7 @@ const Json *trainer_state_read(const char *text, size_t bytes, char *problem) {
         snprintf(problem, STATE_PROBLEM, "its own checksum is wrong");
         return NULL;
     }
+    // A right checksum proves that the file is whole, not that it is of this format: it may be of another version.
     const Json *root = json_read(text, bytes, problem);
     int64_t version;
     if (!root) return NULL;

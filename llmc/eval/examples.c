@@ -71,6 +71,7 @@ static void add_example(Reader *r, const Example *e) {
     Examples *all = r->examples;
     check_lengths(r, e);
     check_ids(r, all->tokens.ids + e->first, all->tokens.count - e->first);
+    // doubled, so that 10,000 examples are copied 8 times and not 10,000 times
     if (all->count == r->capacity) {
         r->capacity = r->capacity ? 2 * r->capacity : 64;
         all->items =
@@ -104,6 +105,7 @@ static void append_endings(Reader *r, Example *e, const Json *endings) {
               r->examples->path, r->unit, r->number, COMPLETIONS_MOST);
     for (const Json *ending = endings->first; ending; ending = ending->next) {
         const char *text = text_of(r, ending, "endings");
+        // GPT-2's tokens begin with the blank before a word, so the blank belongs to the ending, not to the context.
         size_t bytes = strlen(text) + 1;
         char *spaced = memory_new(bytes + 1, 1, "an ending");
         spaced[0] = ' ';
@@ -119,6 +121,7 @@ static int label_of(const Reader *r, const Json *label) {
     bool good = label && (label->kind == JSON_NUMBER || label->kind == JSON_STRING) &&
                 number_read_i64(label->text, &value) == NUMBER_OK;
     if (!good) refuse(r, "\"label\" is not a whole number: is this a test set, without answers?");
+    // A value out of range may not fit an int: -1 and COMPLETIONS_MOST stand for it, and check_lengths refuses both.
     return value >= 0 && value < COMPLETIONS_MOST ? (int)value : value < 0 ? -1 : COMPLETIONS_MOST;
 }
 
@@ -202,6 +205,8 @@ static size_t read_numbers(Reader *r, const unsigned char *bytes, size_t left) {
     Numbers numbers = {bytes + 4, size / 2 - 2};
     next_number(r, &numbers); // its index
     Example e = {.first = r->examples->tokens.count, .label = next_number(r, &numbers)};
+    // After the mark and the size: index, label, number of completions C; then C + 1 times a number of tokens and the
+    // tokens themselves, the context first.
     int completions = next_number(r, &numbers);
     if (completions > COMPLETIONS_MOST) refuse(r, "has more than 16 completions");
     e.context = append_tokens(r, &numbers);
@@ -222,6 +227,7 @@ static void read_llmc(Reader *r, const unsigned char *bytes, size_t size, int64_
               (unsigned)version, VERSION);
     r->unit = "example";
     size_t at = HEADER;
+    // Only a file that is read to its end can be checked for bytes that are too many.
     for (; r->number < count && !enough(r, most); r->number++)
         at += read_numbers(r, bytes + at, size - at);
     if (r->number == count && at != size)
@@ -238,6 +244,7 @@ Examples *examples_open(const char *path, const ExamplesFor *model, int64_t most
     File *file = file_open(path);
     size_t size = file_size(file);
     const unsigned char *bytes = size ? file_at(file, 0, size) : NULL;
+    // The content decides, not the name: 20240522 as 4 bytes in little-endian order, or an opening brace.
     if (size >= 4 && load_u32(bytes) == MAGIC)
         read_llmc(&reader, bytes, size, most);
     else if (size > 0 && bytes[0] == '{')
@@ -254,6 +261,7 @@ Examples *examples_open(const char *path, const ExamplesFor *model, int64_t most
 }
 
 uint64_t examples_identity(const Examples *examples) {
+    // Labels and lengths too: the same ids, divided otherwise, are other examples.
     uint64_t hash = hash_add(0, examples->count);
     for (size_t i = 0; i < examples->count; i++) {
         const Example *e = &examples->items[i];

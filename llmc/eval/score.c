@@ -27,6 +27,7 @@ static int padded_length(const Example *e, int seq_len) {
     int longest = 0;
     for (int i = 0; i < e->completions; i++)
         if (e->tokens[i] > longest) longest = e->tokens[i];
+    // The last token is a target, not an input: 10 tokens of context and 5 of completion are 14 inputs, padded to 16.
     int length = (e->context + longest - 1 + LENGTH_STEP - 1) / LENGTH_STEP * LENGTH_STEP;
     return int_min(length, seq_len);
 }
@@ -52,6 +53,7 @@ Scorer *scorer_new(GPT2 *model, const Examples *examples) {
     const char *what = "scoring";
     Scorer *s = memory_new(1, sizeof *s, what);
     *s = (Scorer){.model = model, .examples = examples};
+    // The buffers have room for the largest example, so that the loop over examples allocates nothing.
     for (size_t i = 0; i < examples->count; i++) {
         int T = padded_length(&examples->items[i], model->config.seq_len);
         size_t tokens = (size_t)completions_together(model, &examples->items[i], T) * T;
@@ -87,6 +89,7 @@ static void losses_of(Scorer *s, const Example *e, int first, int B, int T, cons
                       e->tokens[first + b]);
         ids += e->tokens[first + b];
     }
+    // Padding needs no mask: attention is causal, so what follows a completion cannot change its losses.
     write_ids(s->ids, s->host_ids, count);
     write_ids(s->targets, s->host_targets, count);
     gpt2_forward(s->model, s->ids, B, T);
@@ -124,6 +127,7 @@ static int smallest(const double *values, int n) {
 Score score_examples(GPT2 *model, const Examples *examples, const World *world) {
     Scorer *scorer = scorer_new(model, examples);
     uint64_t counts[3] = {0}; // examples, and those that are right by sum and by mean
+    // Example i belongs to rank i mod R. A rank may have none; it still takes part in the sum below.
     for (size_t i = (size_t)world->rank; i < examples->count; i += (size_t)world->size) {
         const Example *e = &examples->items[i];
         double losses[COMPLETIONS_MOST];

@@ -73,6 +73,7 @@ static LogFile file_open(const char *out, const char *name, int64_t keep) {
               file.path);
     if (file.fd < 0 || fstat(file.fd, &status) != 0) fail(&file, "open it");
     refuse_links(&file, &status);
+    // Lines beyond the checkpoint are of steps that will be computed again; the same lines are then written again.
     file.bytes = status.st_size < keep ? status.st_size : keep;
     if (status.st_size > keep && ftruncate(file.fd, keep) != 0)
         fail(&file, "cut it to the checkpoint");
@@ -176,6 +177,7 @@ Log *log_open(const char *out, int64_t steps, int64_t every, double flops_per_to
 }
 
 LogOffsets log_offsets(const Log *log) {
+    // The bytes are on the disk before a checkpoint counts them: no power cut leaves a log shorter than that.
     file_sync(&log->text);
     file_sync(&log->metrics);
     return (LogOffsets){.text = log->text.bytes, .metrics = log->metrics.bytes};
@@ -197,6 +199,7 @@ bool log_is_ended(const char *out, const char *reason, int64_t step) {
     free(path);
     if (fd < 0) return false; // whatever the error is, opening the file for writing reports it
     off_t size = lseek(fd, 0, SEEK_END);
+    // With the line break before it, so that the end of a longer line cannot look like this one.
     bool ended = size >= (off_t)length && pread(fd, found, length, size - (off_t)length) == (ssize_t)length &&
                  memcmp(found, line, length) == 0;
     close(fd);
@@ -238,6 +241,7 @@ static void show_step(const Log *log, const StepRecord *r) {
     // The last step is shown whatever --log-every is: people look for the end of a run.
     bool last = r->step + 1 == log->progress.steps;
     if (log->every <= 0 || (r->step % log->every != 0 && !last)) return;
+    // The status line counts the updates that are done, step + 1; the course's line has the step's index.
     if (screen_is_terminal()) {
         char text[512];
         ProgressStep step = {r->step + 1, r->loss, r->lr, r->norm, (double)r->tokens};
