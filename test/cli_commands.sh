@@ -84,6 +84,9 @@ refuses 2 "'97' is not a token id" "an id out of range" "$program" sample --mode
 refuses 2 "'abc' is not a token id" "text where tokens are not bytes" "$program" sample --model $hf --prompt "abc"
 refuses 2 "needs --model" "sample without a model" "$program" sample
 refuses 2 "did you mean --temperature" "a misspelt option" "$program" sample --model $hf --temprature 1
+echo some text >"$dir/stray.txt"
+refuses 2 "did you mean --data $dir/stray.txt" "a file without its option, after a value that is no file" \
+    "$program" --batch 4 "$dir/stray.txt"
 refuses 2 "did you mean --tokens?" "an option of training, whose end is one of sample" "$program" sample --model $hf --sample-tokens 4
 refuses 3 "no such file" "a model that is none" "$program" sample --model "$dir/nowhere"
 for command in sample eval verify convert; do
