@@ -4,7 +4,8 @@
  *
  * Everything is enqueued on one stream; gradients are exchanged on a second one (gradient_reduction.cuh). The host
  * waits only where a value is read. Next: llmc/cuda/cuda.cuh, then llmc/cuda/flash.cuh for the heart. */
-#include "llmc/cuda/cuda.cuh"
+#include "llmc/cuda/gpu.cuh"
+#include "llmc/cuda/wait.cuh"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,53 +13,22 @@
 
 // ---- the device ---------------------------------------------------------------------------------
 
-static cudaDeviceProp properties;
-
 static void matmul_open();
 
-/* Ends with one line when there is no GPU that this program can use. */
-static int usable_devices() {
-    int count = 0, driver = 0;
-    cudaError_t error = cudaGetDeviceCount(&count);
-    cudaDriverGetVersion(&driver);
-    if (error == cudaErrorInsufficientDriver && driver == 0)
-        fatal(EXIT_RUNTIME,
-              "no NVIDIA driver was found; install one, or use the CPU build (make train_gpt2)");
-    if (error == cudaErrorInsufficientDriver)
-        fatal(EXIT_RUNTIME,
-              "the NVIDIA driver serves CUDA %d.%d, older than this program needs; update it",
-              driver / 1000, driver % 100 / 10);
-    if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
-        fatal(
-            EXIT_RUNTIME,
-            "no GPU is visible; look at nvidia-smi and CUDA_VISIBLE_DEVICES, or use the CPU build "
-            "(make train_gpt2)");
-    cuda_check(error, "looking for GPUs");
-    return count;
-}
-
 void backend_open(int local_rank, int local_size, int threads) {
+    (void)local_size;
     (void)threads;
-    // A kernel that is loaded while ranks exchange may wait for a peer that waits for us (NCCL guide).
-    if (world_size() > 1) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    int count = usable_devices();
-    if (local_size > count) {
-        if (local_rank == 0)
-            fatal(EXIT_RUNTIME,
-                  "%d ranks were started on a machine with %d GPU%s to be seen; start at most one "
-                  "a GPU, and "
-                  "let every rank see all of them",
-                  local_size, count, count == 1 ? "" : "s");
-        world_barrier(); // rank 0 ends us all
-    }
-    CUDA(cudaSetDevice(local_rank));
-    CUDA(cudaGetDeviceProperties(&properties, local_rank));
-    if (properties.major < 8)
-        fatal(EXIT_RUNTIME, "%s has compute capability %d.%d; this program needs 8.0 or newer",
-              properties.name, properties.major, properties.minor);
-    device.major = properties.major;
+    gpu_open(local_rank, false);
+    const char *sync = getenv("TRAIN_GPT2_SYNC");
+    device.sync = sync && strcmp(sync, "1") == 0;
     CUDA(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking));
     matmul_open();
+}
+
+bool backend_open_to_plan(int local_rank, int local_size, int threads) {
+    (void)local_size;
+    (void)threads;
+    return gpu_open(local_rank, true);
 }
 
 const char *backend_build(void) {
@@ -71,28 +41,6 @@ const char *backend_build(void) {
     snprintf(text, sizeof text, "CUDA %d.%d, %s, %s", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10,
              sizeof(Act) == 2 ? "bf16" : "float32", ranks);
     return text;
-}
-
-const char *backend_name(void) {
-    static char name[384];
-    const char *precision = sizeof(Act) == 2 ? "bf16 with float master weights" : "float32";
-    snprintf(name, sizeof name, "%s (sm_%d%d, %.0f GB), %s", properties.name, properties.major,
-             properties.minor, (double)properties.totalGlobalMem / 1e9, precision);
-    return name;
-}
-
-/* Dense bf16 tensor core peaks as the vendor's data sheets state them; the first name that fits counts. */
-double backend_peak_flops(void) {
-    static const struct {
-        const char *name;
-        double teraflops;
-    } known[] = {{"H200", 989},       {"H100 PCIe", 756},  {"H100", 989},   {"A100", 312},
-                 {"NVIDIA A40", 150}, {"NVIDIA A10", 125}, {"L40S", 362},   {"L40", 181},
-                 {"NVIDIA L4", 121},  {"RTX 4090", 165},   {"RTX 3090", 71}};
-    for (const auto &device_peak : known)
-        if (sizeof(Act) == 2 && strstr(properties.name, device_peak.name))
-            return device_peak.teraflops * 1e12;
-    return 0;
 }
 
 // ---- memory -------------------------------------------------------------------------------------
@@ -108,12 +56,6 @@ size_t element_size(ElementKind kind) {
     default:
         return sizeof(float);
     }
-}
-
-size_t device_memory(void) {
-    size_t available = 0, total = 0;
-    CUDA(cudaMemGetInfo(&available, &total));
-    return available;
 }
 
 static void out_of_memory(size_t bytes, const char *what) {
@@ -134,11 +76,15 @@ void *device_alloc(size_t bytes, const char *what) {
     return memory;
 }
 
-void device_free(void *memory, size_t) { CUDA(cudaFree(memory)); }
+void device_free(void *memory, size_t) {
+    device_synchronize(); // cudaFree would wait too, but for ever
+    CUDA(cudaFree(memory));
+}
 
 static void *scratch_take(size_t bytes) {
     if (bytes <= device.scratch_bytes) return device.scratch;
-    CUDA(cudaFree(device.scratch)); // waits for its users
+    device_synchronize(); // its users
+    CUDA(cudaFree(device.scratch));
     device.scratch = device_alloc(bytes, "scratch memory");
     device.scratch_bytes = bytes;
     return device.scratch;
@@ -165,7 +111,7 @@ static Stage *stage_take(size_t bytes) {
     static int next = 0;
     Stage *stage = &stages[next++ % STAGES];
     if (!stage->used) CUDA(cudaEventCreateWithFlags(&stage->used, cudaEventDisableTiming));
-    CUDA(cudaEventSynchronize(stage->used));
+    device_wait(stage->used, ACTIVITY_DEVICE);
     if (stage->bytes < bytes) {
         CUDA(cudaFreeHost(stage->memory));
         CUDA(cudaMallocHost(&stage->memory, bytes));
@@ -183,7 +129,7 @@ static void stage_send(Stage *stage, void *to, size_t bytes) {
 static const void *stage_receive(const void *from, size_t bytes) {
     Stage *stage = stage_take(bytes);
     CUDA(cudaMemcpyAsync(stage->memory, from, bytes, cudaMemcpyDeviceToHost, device.stream));
-    CUDA(cudaStreamSynchronize(device.stream));
+    device_synchronize();
     return stage->memory;
 }
 

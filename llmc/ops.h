@@ -62,6 +62,10 @@ typedef enum { OF_PARAM, OF_ACT, OF_GRAD, OF_ROW_STAT, OF_OPTIMIZER_STATE, OF_ID
  * use, 0 for this rank's share of the cores. Fatal (EXIT_RUNTIME) when there is no such device. */
 void backend_open(int local_rank, int local_size, int threads);
 
+/* For `plan`, which computes nothing: as backend_open, but false when there is no such device, and other ranks are not
+ * asked. Then backend_name says so, and there is no limit of memory. */
+bool backend_open_to_plan(int local_rank, int local_size, int threads);
+
 /* One phrase for the start-up table, such as "CPU, 2 threads, float32, AVX-512". */
 const char *backend_name(void);
 
@@ -74,7 +78,8 @@ double backend_peak_flops(void);
 /* Bytes of one element of a kind. */
 size_t element_size(ElementKind kind);
 
-/* Bytes that this rank can still allocate: free memory of its device, or its share of the machine's. */
+/* Bytes that this rank can still allocate: free memory of its device less what its libraries will take, or its share of
+ * the machine's. */
 size_t device_memory(void);
 
 /* Zeroed device memory, 256-byte aligned; fatal (EXIT_RUNTIME, naming `what`) if the allocation

@@ -101,7 +101,7 @@ TEST(ranks, "two ranks' gradients are summed, when each bucket is complete and n
     for (int k = 0; k < 4; k++) EACH_ORDER {
             snprintf(arguments, sizeof arguments, "--rank %d %d", k % 2, k < 2 ? 1 : 3);
             int code = ranks_run(2, arguments, said, sizeof said);
-            if (strstr(said, "start at most one a GPU")) SKIP("two ranks need two GPUs");
+            if (strstr(said, "start at most one rank a GPU")) SKIP("two ranks need two GPUs");
             CHECK(code == 0, "%s: %s", arguments, said);
         }
 }

@@ -2,7 +2,7 @@
 # llmc/ops.h (see oracle.h). It reads ops.h, where a declaration begins in the first column, and prints
 #   -v names=1   #define linear_forward plain_linear_forward ...   put before each file of llmc/plain/
 #   -v names=0  void plain_linear_forward(double *out, ...); ...  for the tests, with the types of double
-/^(void|int|int64_t|size_t|double|const char) .*\(/ { declaration = 1 }
+/^(void|bool|int|int64_t|size_t|double|const char) .*\(/ { declaration = 1 }
 declaration {
     sub(/ *\/\/.*/, "")
     text = text $0 "\n"

@@ -12,6 +12,8 @@ static const char *const names[ACTIVITIES] = {
     [ACTIVITY_START] = "starting up",
     [ACTIVITY_JOIN] = "joining the other ranks (MPI_Init)",
     [ACTIVITY_WAIT] = "waiting for the other ranks",
+    [ACTIVITY_DEVICE] = "waiting for its GPU",
+    [ACTIVITY_EXCHANGE] = "exchanging gradients (NCCL)",
     [ACTIVITY_TRAIN] = "training",
     [ACTIVITY_EVALUATE] = "evaluating",
     [ACTIVITY_SAMPLE] = "sampling",
@@ -44,5 +46,5 @@ const char *activity_name(uint64_t activity) {
 
 /* Who waits for others is not to blame when time passes. */
 bool activity_waits(uint64_t activity) {
-    return activity == ACTIVITY_JOIN || activity == ACTIVITY_WAIT;
+    return activity == ACTIVITY_JOIN || activity == ACTIVITY_WAIT || activity == ACTIVITY_EXCHANGE;
 }

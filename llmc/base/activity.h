@@ -11,6 +11,8 @@ typedef enum {
     ACTIVITY_START,  // before training: options, data, weights
     ACTIVITY_JOIN,   // MPI_Init
     ACTIVITY_WAIT,   // inside a collective operation
+    ACTIVITY_DEVICE,   // waiting for this rank's own GPU
+    ACTIVITY_EXCHANGE, // waiting for NCCL, and so for other ranks
     ACTIVITY_TRAIN,
     ACTIVITY_EVALUATE,
     ACTIVITY_SAMPLE,

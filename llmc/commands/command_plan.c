@@ -22,7 +22,7 @@ static void print_rates(const Plan *plan, int64_t points) {
 }
 
 int command_plan(int argc, char **argv) {
-    Trainer t = {.world = world_open(&argc, &argv)};
+    Trainer t = {.world = world_open(&argc, &argv), .to_plan = true};
     t.settings = options_parse(argc, argv);
     const Settings *s = &t.settings;
     // --ranks plans for a machine that is not here, so the ranks of this one do not count.

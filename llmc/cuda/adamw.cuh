@@ -137,7 +137,7 @@ static void update_table_set(const Span *spans, int count) {
     CUDA(cudaMalloc((void **)&update_table.partial, (size_t)chunks * sizeof(double)));
     CUDA(cudaMemcpyAsync(update_table.spans, table, (size_t)count * sizeof *table,
                          cudaMemcpyHostToDevice, device.stream));
-    CUDA(cudaStreamSynchronize(device.stream));
+    device_synchronize();
     free(table);
 }
 
@@ -147,6 +147,7 @@ void gradient_square_sums(double *sums, const Grad *grads, const Span *spans, in
            update_table.spans, count);
     LAUNCH(square_sums_finish_kernel, count, UPDATE_THREADS, 0, update_table.sums,
            update_table.partial, update_table.spans, count, update_table.chunks);
+    device_synchronize(); // first: a copy to pageable memory waits inside the driver
     CUDA(cudaMemcpyAsync(sums, update_table.sums, (size_t)count * sizeof(double),
                          cudaMemcpyDeviceToHost, device.stream));
     CUDA(cudaStreamSynchronize(device.stream));

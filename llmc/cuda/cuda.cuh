@@ -47,14 +47,14 @@ static inline void cuda_check(cudaError_t error, const char *what) {
 #define LAUNCH(kernel, grid, block, shared, ...)                                                   \
     do {                                                                                           \
         kernel<<<grid, block, shared, device.stream>>>(__VA_ARGS__);                               \
-        cuda_check(cudaGetLastError(), #kernel);                                                   \
+        device_check_launch(#kernel);                                                              \
     } while (0)
 #define DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
 #else // the emulator: see test/emulator
 #define LAUNCH(kernel, grid, block, shared, ...)                                                   \
     do {                                                                                           \
         emulator_launch(#kernel, kernel, grid, block, shared, device.stream, __VA_ARGS__);         \
-        cuda_check(cudaGetLastError(), #kernel);                                                   \
+        device_check_launch(#kernel);                                                              \
     } while (0)
 #define DYNAMIC_SHARED(name) unsigned char *name = emulator_shared()
 #endif
@@ -64,10 +64,17 @@ static inline void cuda_check(cudaError_t error, const char *what) {
 typedef struct {
     cudaStream_t stream; // everything but the exchange of gradients between ranks
     int major;           // of the compute capability
+    bool absent;         // there is none: only `plan` works
+    int number, visible; // the visible device that is this rank's, and how many it sees
+    char bus[24];        // PCI bus id
+    bool sync;           // wait after each launch
     void *scratch;       // for one operation at a time; grows, see scratch_take
     size_t scratch_bytes;
 } Device;
 static Device device;
+
+/* Ends the program when a launch has failed (wait.cuh). */
+static void device_check_launch(const char *kernel);
 
 /* At least `bytes` of device memory, 256-byte aligned, until the next call. */
 static void *scratch_take(size_t bytes);

@@ -7,6 +7,7 @@
 #define LLMC_CUDA_REDUCTION_CUH
 
 #include "vector_access.cuh"
+#include "wait.cuh"
 #include "warp_reduce.cuh"
 
 #include <math.h>
@@ -154,9 +155,8 @@ static struct {
     int bucket_count;
     bool checked; // in this update something was entered into states
 #ifdef USE_NCCL
-    ncclComm_t comm;
     cudaStream_t stream;
-    cudaEvent_t computed, exchanged;
+    cudaEvent_t computed, exchanged; // all gradients of this rank, and the sums of all
 #endif
 } reduction;
 
@@ -172,14 +172,19 @@ static void exchange_open() {
     memset(&id, 0, sizeof id);
     if (world_rank() == 0) NCCL(ncclGetUniqueId(&id));
     world_broadcast(&id, sizeof id, 0);
-    NCCL(ncclCommInitRank(&reduction.comm, world_size(), id, world_rank()));
+    Activity before = activity_begin(ACTIVITY_EXCHANGE);
+    NCCL(ncclCommInitRank(&exchange_comm, world_size(), id, world_rank()));
+    activity_begin(before);
     CUDA(cudaStreamCreateWithFlags(&reduction.stream, cudaStreamNonBlocking));
     CUDA(cudaEventCreateWithFlags(&reduction.computed, cudaEventDisableTiming));
     CUDA(cudaEventCreateWithFlags(&reduction.exchanged, cudaEventDisableTiming));
 }
 
 static void exchange_close() {
-    NCCL(ncclCommDestroy(reduction.comm));
+    Activity before = activity_begin(ACTIVITY_EXCHANGE);
+    NCCL(ncclCommDestroy(exchange_comm));
+    activity_begin(before);
+    exchange_comm = NULL;
     CUDA(cudaStreamDestroy(reduction.stream));
     CUDA(cudaEventDestroy(reduction.computed));
     CUDA(cudaEventDestroy(reduction.exchanged));
@@ -192,13 +197,20 @@ static void exchange_begin(size_t first, size_t count) {
     void *data =
         reduction.sums ? (void *)(reduction.sums + first) : (void *)(reduction.grads + first);
     NCCL(ncclAllReduce(data, data, count, reduction.sums ? ncclInt64 : ncclFloat32, ncclSum,
-                       reduction.comm, reduction.stream));
+                       exchange_comm, reduction.stream));
 }
 
 /* Calls enqueued from now on read the sums. */
 static void exchange_end() {
+    CUDA(cudaEventRecord(reduction.computed, device.stream));
     CUDA(cudaEventRecord(reduction.exchanged, reduction.stream));
     CUDA(cudaStreamWaitEvent(device.stream, reduction.exchanged, 0));
+}
+
+/* Waits first for this rank's own device, then for the others: so a watchdog can tell who is late. */
+static void exchange_wait() {
+    device_wait(reduction.computed, ACTIVITY_DEVICE);
+    device_wait(reduction.exchanged, ACTIVITY_EXCHANGE);
 }
 #else
 static void exchange_open() {
@@ -211,6 +223,7 @@ static void exchange_open() {
 static void exchange_close() {}
 static void exchange_begin(size_t, size_t) {}
 static void exchange_end() {}
+static void exchange_wait() {}
 #endif
 
 static size_t sums_bytes(size_t count, bool exact, int micro_batches, int ranks) {
@@ -287,6 +300,7 @@ void reduction_ready(size_t first, size_t count, bool first_micro_batch, bool la
         add_fixed_point(first, count, first_micro_batch);
     else if (exchange)
         add_fixed_point(first, count, true); // only to find what is not finite before it is sent
+    device_mark();
     if (exchange) exchange_begin(first, count);
 }
 
@@ -296,6 +310,7 @@ static int64_t offending_element() {
     int n = reduction.bucket_count;
     int64_t offending = -1;
     double *bounds = (double *)memory_new((size_t)n, sizeof *bounds, "the gradient's bounds");
+    device_synchronize(); // first: a copy to pageable memory waits inside the driver
     CUDA(cudaMemcpyAsync(reduction.host_states, reduction.states, (size_t)n * sizeof(BucketState),
                          cudaMemcpyDeviceToHost, device.stream));
     CUDA(cudaStreamSynchronize(device.stream));
@@ -326,6 +341,7 @@ int64_t reduction_finish(void) {
         LAUNCH(reduction_read_kernel,
                (unsigned)((reduction.count + REDUCTION_CHUNK - 1) / REDUCTION_CHUNK),
                REDUCTION_THREADS, 0, reduction.grads, reduction.sums, reduction.count);
+    if (world_size() > 1) exchange_wait();
     return checked ? offending_element() : -1;
 }
 

@@ -20,6 +20,11 @@ void backend_open(int local_rank, int local_size, int threads) {
 #endif
 }
 
+bool backend_open_to_plan(int local_rank, int local_size, int threads) {
+    backend_open(local_rank, local_size, threads);
+    return true;
+}
+
 const char *backend_build(void) { return "CPU in plain loops"; }
 
 const char *backend_name(void) {

@@ -24,6 +24,7 @@ enum {
     ASK_TURNS = 3,
     GRACE_TURNS = 50, // for a launcher that is ending all ranks: the first rank has printed the reason
     STALE_TURNS = 25, // after which a heartbeat is too old to count
+    LATER_TURNS = 10, // where all ranks wait, so that one line is printed
     SLACK_TURNS = 15, // so that a hanging rank is named before the ranks that wait for it
 };
 
@@ -69,7 +70,7 @@ static double seconds_of(uint64_t turns) { return (double)turns * TURN_MS / 1000
 static _Noreturn void end_hang(int rank, const Peer *peer, const Pulse *pulse, uint64_t turns) {
     fatal_now(EXIT_RUNTIME,
               "rank %d (process %lld on %s) hangs: while %s it has made no progress for %.0f s, so all ranks end; look "
-              "at that machine, its disks and network, or set a longer --hang-timeout",
+              "at that machine, its disks, network and GPUs, or set a longer --hang-timeout",
               rank, (long long)peer->process, peer->host, activity_name(pulse->at.activity), seconds_of(turns));
 }
 
@@ -86,7 +87,9 @@ static void take_pulse(Pulse *mine) {
     // In a barrier rank 0 waits for all, but hears of rank 1 only; rank 1 passes on what it knows of rank 2, and so on.
     // One rank that computes keeps `idle` of all others low; where every rank waits, it rises on all of them.
     const Watched *w = &watch.after; // a rank that waits counts as idle only as long as the rank it waits for
-    uint64_t theirs = w->age < STALE_TURNS ? w->pulse.idle + w->age : 0; // 0: not known, so no reason to end
+    // Its pulse was taken a turn ago: without this turn, ranks that all wait would keep each other's count low.
+    // 0: not known, so no reason to end.
+    uint64_t theirs = w->age < STALE_TURNS ? w->pulse.idle + w->age + 1 : 0;
     if (theirs < mine->idle) mine->idle = theirs;
 }
 
@@ -108,8 +111,11 @@ static void judge_hang(const Pulse *mine) {
     // the rank that it watches, if that rank cannot even end itself
     if (w->known && !activity_waits(w->pulse.at.activity) && w->pulse.still >= limit + slack)
         end_hang(w->rank, &w->peer, &w->pulse, w->pulse.still); // (a hanging rank should have ended itself)
-    // Every rank waits, and none makes progress.
-    if (waits && mine->idle >= limit + 2 * slack) end_hang(world_rank(), &watch.me, mine, mine->idle);
+    // Every rank waits, and none makes progress. (Each rank on the way from one that computes adds a turn.) Rank 0 says
+    // so; the others only where it cannot.
+    uint64_t others = world_rank() ? LATER_TURNS : 0;
+    if (waits && mine->idle >= limit + 2 * slack + (uint64_t)world_size() + others)
+        end_hang(world_rank(), &watch.me, mine, mine->idle);
 }
 
 // ---- silence ------------------------------------------------------------------------------------

@@ -113,7 +113,10 @@ Dataset trainer_prepare(Trainer *t) {
     t->sequences = sequences_new(data.train, config.seq_len, s->seed, s->shuffle);
     if (data.val) t->val = sequences_new(data.val, config.seq_len, s->seed, false);
     // the device last: any error in the settings has been reported by now
-    backend_open(t->world.local_rank, t->world.local_size, (int)s->threads);
+    if (t->to_plan)
+        backend_open_to_plan(t->world.local_rank, t->world.local_size, (int)s->threads);
+    else
+        backend_open(t->world.local_rank, t->world.local_size, (int)s->threads);
     t->plan = plan_make(s, &config, &t->world, &t->sequences, data.val ? &t->val : NULL);
     open_examples(t, &config);
     return data;

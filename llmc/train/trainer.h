@@ -54,6 +54,7 @@
 typedef struct {
     Settings settings;
     World world;
+    bool to_plan; // nothing is computed: no device is needed
     Plan plan;
     Sequences sequences, val;
     GPT2 *model;

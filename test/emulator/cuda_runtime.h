@@ -115,18 +115,26 @@ enum cudaError_t {
     cudaErrorInvalidDevice = 101,
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorNotReady = 600,
+    cudaErrorIllegalAddress = 700,
 };
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 
+struct cudaUUID_t {
+    char bytes[16];
+};
 struct cudaDeviceProp {
     char name[256];
+    cudaUUID_t uuid;
     int major, minor, multiProcessorCount;
     size_t totalGlobalMem, sharedMemPerBlockOptin;
 };
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
+enum cudaDeviceAttr { cudaDevAttrClockRate = 13 };
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device);
 cudaError_t cudaDriverGetVersion(int *version);
 
 cudaError_t cudaMalloc(void **memory, size_t bytes);
@@ -154,6 +162,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);
 
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 cudaError_t emulator_function_attribute(const void *kernel, cudaFuncAttribute attribute, int value);
@@ -165,13 +174,15 @@ cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute attribute, int val
 // ---- launches: what kernel<<<grid, block, shared, stream>>>(...) does -----------------------------
 
 bool emulator_launchable(const void *kernel, const Grid &grid);
+/* A launch, with EMULATOR_FAULT's fault if this is the one: it hangs, fails or is slow (devices.cpp). */
+std::function<bool()> emulator_faulty(std::function<void()> launch);
 
 template <typename... P, typename... A>
 void emulator_launch(const char *name, void (*kernel)(P...), dim3 blocks, dim3 threads,
                      size_t shared, cudaStream_t stream, A... args) {
     Grid grid = {{blocks.x, blocks.y, blocks.z}, {threads.x, threads.y, threads.z}, shared};
     if (!emulator_launchable((const void *)kernel, grid)) return; // cudaGetLastError() says why
-    emulator_enqueue(stream, [=] { emulator_run(name, grid, [=] { kernel(args...); }); });
+    emulator_enqueue_polled(stream, emulator_faulty([=] { emulator_run(name, grid, [=] { kernel(args...); }); }));
 }
 
 #endif

@@ -9,6 +9,11 @@
  *   EMULATOR_ORDER    forward (default), reversed, random or random:SEED
  *   EMULATOR_DEVICES  how many devices there seem to be (8); negative: not even a driver
  *   EMULATOR_MEMORY   bytes on each (16e9); EMULATOR_CAPABILITY: of each (80)
+ *   CUDA_VISIBLE_DEVICES   as in CUDA: numbers, GPU-NN, or, with EMULATOR_MIG=1, MIG-NN-SLICE (devices.cpp)
+ *   EMULATOR_NAME, EMULATOR_SMS, EMULATOR_CLOCK   of each: what it is called, multiprocessors, kHz
+ *   EMULATOR_FAULT    KIND:N:RANK: the rank's Nth launch hangs, fails, or from there each is slow (50 ms)
+ *   EMULATOR_NCCL_FAULT   KIND:N:RANK: the rank's Nth all-reduce hangs, has an async error, a mismatched length,
+ *                     or is the last thing that the process does: lost (it is stopped)
  *   EMULATOR_REFUSE   epilogues: cuBLASLt offers none, as on hardware that does not fuse them
  *   EMULATOR_KERNELS  a file to which the kernels that ran are appended at exit, each with the order
  * Next: engine.cpp (threads), faults.cpp, runtime.cpp (memory and streams). */
@@ -94,5 +99,17 @@ void emulator_describe(const void *address, char *text, size_t size);
 /* Appends work to a stream (runtime.cpp): the stand-ins of cuBLASLt and NCCL use it. */
 struct CUstream_st;
 void emulator_enqueue(CUstream_st *stream, std::function<void()> work);
+/* Likewise, work that is called until it returns true. */
+void emulator_enqueue_polled(CUstream_st *stream, std::function<bool()> work);
+
+/* From now on the device answers with this error (cudaError_t), as after a faulting kernel. */
+void emulator_device_fails(int error);
+
+/* The 16 bytes that identify this process's device. */
+const unsigned char *emulator_device_uuid();
+
+/* Whether the Nth call of this kind (calls: how many there were) has the fault `kind` of EMULATOR_FAULT or
+ * EMULATOR_NCCL_FAULT on this rank. */
+bool emulator_fault_is(const char *variable, const char *kind, long calls, bool later_too);
 
 #endif

@@ -4,6 +4,7 @@
  * asks for it, in reversed order the side streams run at once while the first one waits, in random
  * order a coin decides. So work that needs an event between two streams and has none goes wrong. */
 #include "cuda_runtime.h"
+#include "devices.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,8 @@
 #endif
 
 static cudaError_t last_error = cudaSuccess;
+static cudaError_t failing = cudaSuccess; // for ever, after a faulting kernel
+void emulator_device_fails(int error) { failing = (cudaError_t)error; }
 static cudaError_t failed(cudaError_t error) { return last_error = error; }
 
 cudaError_t cudaGetLastError() {
@@ -43,46 +46,12 @@ const char *cudaGetErrorString(cudaError_t error) {
         return "invalid device ordinal";
     case cudaErrorInvalidResourceHandle:
         return "invalid resource handle";
+    case cudaErrorIllegalAddress:
+        return "an illegal memory access was encountered";
     case cudaErrorNotReady:
         return "device not ready";
     }
     return "unknown error";
-}
-
-// ---- devices ----------------------------------------------------------------------------------
-
-static double setting(const char *name, double otherwise) {
-    const char *text = getenv(name);
-    return text ? atof(text) : otherwise;
-}
-
-cudaError_t cudaGetDeviceCount(int *count) {
-    int devices = (int)setting("EMULATOR_DEVICES", 8);
-    if (devices < 0) return failed(cudaErrorInsufficientDriver); // and *count stays as it was
-    if (devices == 0) return failed(cudaErrorNoDevice);
-    *count = devices;
-    return cudaSuccess;
-}
-
-cudaError_t cudaSetDevice(int device) {
-    int count = 0;
-    cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess) return error;
-    return device >= 0 && device < count ? cudaSuccess : failed(cudaErrorInvalidDevice);
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int) {
-    int capability = (int)setting("EMULATOR_CAPABILITY", 80);
-    cudaDeviceProp emulated = {"emulated device", capability / 10, capability % 10, 4, 0,
-                               SHARED_BYTES_MAX};
-    emulated.totalGlobalMem = (size_t)setting("EMULATOR_MEMORY", 16e9);
-    *properties = emulated;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDriverGetVersion(int *version) {
-    *version = setting("EMULATOR_DEVICES", 8) < 0 ? 0 : 13000;
-    return cudaSuccess;
 }
 
 // ---- memory -----------------------------------------------------------------------------------
@@ -157,7 +126,7 @@ static cudaError_t release(void *memory, bool pinned) {
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
-    if ((double)device_bytes + (double)bytes > setting("EMULATOR_MEMORY", 16e9) ||
+    if ((double)device_bytes + (double)bytes > emulator_setting("EMULATOR_MEMORY", 16e9) ||
         !(*memory = allocate(bytes, false)))
         return failed(cudaErrorMemoryAllocation);
     device_bytes += bytes;
@@ -171,7 +140,7 @@ cudaError_t cudaMallocHost(void **memory, size_t bytes) {
 cudaError_t cudaFreeHost(void *memory) { return release(memory, true); }
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
-    *total = (size_t)setting("EMULATOR_MEMORY", 16e9);
+    *total = (size_t)emulator_setting("EMULATOR_MEMORY", 16e9);
     *free = *total - device_bytes;
     return cudaSuccess;
 }
@@ -180,7 +149,7 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
 
 namespace {
 struct Work {
-    std::function<void()> run;
+    std::function<bool()> run; // true when it is done
     CUevent_st *awaited; // with `ticket`: which of its records
     uint64_t ticket;
 };
@@ -196,16 +165,26 @@ struct CUevent_st {
     uint64_t recorded, done;
 };
 
-/* Runs the oldest work of a stream; first, what it waits for in others. */
-static void step(CUstream_st *stream) {
-    Work work = std::move(stream->queue.front());
+/* Runs the oldest work of a stream; first, what it waits for in others. False: it is not done yet. */
+static bool step(CUstream_st *stream) {
+    Work &work = stream->queue.front();
+    while (work.awaited && work.awaited->done < work.ticket)
+        if (!step(work.awaited->stream)) return false;
+    if (work.run && !work.run()) return false;
     stream->queue.pop_front();
-    while (work.awaited && work.awaited->done < work.ticket) step(work.awaited->stream);
-    if (work.run) work.run();
+    return true;
 }
 
+/* For ever, if work hangs: as CUDA's own waits. */
 static void drain(CUstream_st *stream) {
-    while (!stream->queue.empty()) step(stream);
+    while (!stream->queue.empty())
+        if (!step(stream)) usleep(100);
+}
+
+/* As far as it goes now. */
+static void advance(CUstream_st *stream) {
+    while (!stream->queue.empty() && step(stream)) {
+    }
 }
 
 static CUstream_st *checked(CUstream_st *stream) {
@@ -220,10 +199,14 @@ static void enqueue(CUstream_st *stream, Work work) {
     Order order = emulator_order();
     if ((order == Order::REVERSED && streams[stream] > 0) ||
         (order == Order::RANDOM && emulator_random(4) == 0))
-        drain(stream);
+        advance(stream);
 }
 
 void emulator_enqueue(CUstream_st *stream, std::function<void()> work) {
+    enqueue(stream, {[work] { return work(), true; }, NULL, 0});
+}
+
+void emulator_enqueue_polled(CUstream_st *stream, std::function<bool()> work) {
     enqueue(stream, {std::move(work), NULL, 0});
 }
 
@@ -244,7 +227,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     drain(checked(stream));
-    return cudaSuccess;
+    return failing;
 }
 
 cudaError_t cudaFree(void *memory) { // like the real one, after all work
@@ -267,7 +250,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     uint64_t ticket = ++event->recorded;
     event->stream = stream;
-    enqueue(stream, {[=] { event->done = ticket; }, NULL, 0});
+    enqueue(stream, {[=] { return event->done = ticket, true; }, NULL, 0});
     return cudaSuccess;
 }
 
@@ -277,8 +260,16 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-    while (event->done < event->recorded) step(event->stream);
-    return cudaSuccess;
+    while (event->done < event->recorded)
+        if (!step(event->stream)) usleep(100);
+    return failing;
+}
+
+/* Each question runs one piece of the event's stream, so that a host that asks again sees progress. */
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    if (event->done < event->recorded) step(event->stream);
+    if (failing) return failing;
+    return event->done < event->recorded ? failed(cudaErrorNotReady) : cudaSuccess;
 }
 
 // ---- copies -----------------------------------------------------------------------------------
