@@ -33,7 +33,7 @@ emulator := $(patsubst test/emulator/%.cpp,$(BUILD)/emulator/%.o,$(emulator_sour
 backend_tests := $(patsubst test/%.c,$(BUILD)/test/%.o,$(wildcard test/backend*.c)) \
                  $(BUILD)/test_double/expect.o
 tests += $(if $(cxx),$(BUILD)/test_emulator)
-test: $(if $(cxx),$(foreach p,bf16 fp32,$(BUILD)/backend_$(p) $(BUILD)/train_gpt2emu_$(p))) # test/cli_cuda.sh
+test: $(if $(cxx),$(foreach p,bf16 fp32,$(BUILD)/backend_$(p) $(BUILD)/train_gpt2emu_$(p)) $(BUILD)/bench_emulated_bf16) # test/cli_cuda.sh
 
 cxx_link = $(Q)$(CXX) $(filter-out -std=gnu11,$(flags)) -o $@ $^ $(libs)
 
@@ -85,18 +85,19 @@ nccl_try    = for home in $(nccl_places); do for lib in -lnccl -l:libnccl.so.2; 
               -L$(cuda_lib) -Wl,-rpath,$(cuda_lib) $$found 2>/dev/null && echo $$found && exit; done; done
 nccl        = $(call once,nccl,$(if $(mpi),$(shell $(nccl_try))))
 
-nvcc_flags = -std=c++17 -O3 $(gencode) -Xptxas -v,-warn-spills,-warn-lmem-usage,-Werror -Xcompiler -Wall \
+nvcc_flags = -std=c++17 -O3 $(gencode) -Xptxas -v,-warn-spills,-warn-lmem-usage -Xcompiler -Wall \
              $(if $(nccl),-DUSE_NCCL $(filter-out -l% -L% -Wl%,$(nccl)))
 cuda_libs  = -L$(cuda_lib) -Wl,-rpath,$(cuda_lib) -lcublasLt -lcudart $(filter-out -isystem %/include,$(nccl))
 
 need_nvcc = $(if $(nvcc),,$(error nvcc was not found: install the CUDA toolkit (12 or 13), or say where it is \
             with CUDA_HOME=/path))
 
-# What ptxas prints about registers and shared memory is kept beside the object.
+# What ptxas prints about registers and shared memory is kept beside the object. A spill is a warning, and an error
+# only for the tests (dev/registers.sh): another toolkit than the tested ones may spill, and the program still runs.
 $(BUILD)/cuda_%/train_gpt2.o: train_gpt2.cu $(BUILD)/flags
 	$(need_nvcc)$(call say,nvcc,"$< ($*: $(cuda_arch))")
 	$(Q)mkdir -p $(@D) && $(nvcc) $(nvcc_flags) $(define_$*) -MD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $< \
-	    >$(@D)/ptxas.txt 2>&1 || { grep -v '^ptxas info' $(@D)/ptxas.txt; exit 1; }
+	    >$(@D)/ptxas.txt 2>&1 || { grep -v '^ptxas info' $(@D)/ptxas.txt; exit 1; }; grep warning $(@D)/ptxas.txt || :
 $(BUILD)/train_gpt2cu_%: $(BUILD)/train_gpt2.o $(BUILD)/cuda_%/train_gpt2.o $(shared)
 	$(call say,link,$@)
 	$(Q)$(CXX) $(filter-out -std=gnu11,$(flags)) -o $@ $^ $(cuda_libs) $(libs)

@@ -38,6 +38,7 @@ tests_of() { # FILE
     case $1 in
     *gelu.cuh) echo build/backend_fp32 ;; # a wrong formula must show below bf16's rounding
     test/emulator/*) echo build/test_emulator build/backend_bf16 ;;
+    *gpu.cuh | *wait.cuh) echo test/cli_gpu.sh ;;
     *.cu | *.cuh) echo build/backend_bf16 ;;
     llmc/eval/score.c) echo build/real_score_double ;;
     llmc/data/paths.c) echo build/test_stream ;;
@@ -96,6 +97,7 @@ all_tests() {
 needs() {
     for test in "$@"; do
         case $test in
+        test/cli_gpu.sh) printf '%s\n' build/train_gpt2 build/train_gpt2emu_bf16 build/train_gpt2emu_fp32 ;;
         *.sh) printf '%s\n' build/train_gpt2 build/train_gpt2_alone build/train_gpt2_plain build/make_data build/http_server \
             $([ "$(uname)" != Linux ] || echo build/fault_shim.so build/strangers) ;;
         *) echo "$test" ;;

@@ -20,7 +20,7 @@ pretend silent 'exit 0'
 pretend hanging 'exec sleep 1000000'
 
 # Scripts that test something else than the program.
-others='cli_selftest cli_run cli_lint cli_tools cli_data cli_make cli_build'
+others='cli_selftest cli_run cli_lint cli_tools cli_data cli_make cli_build cli_gpu_check'
 
 # passes_nothing PROGRAM SCRIPT: its closing line says 0 passed, and something failed.
 passes_nothing() {
