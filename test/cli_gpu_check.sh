@@ -47,11 +47,11 @@ unset EMULATOR_FAULT
 check "a part that does not exist fails" fails "curvs" "no part of that name: curvs"
 
 # ---- what nvcc's assembler said: registers, and nothing in local memory
-ptxas() { # STACK STORES
+ptxas() { # STACK STORES [KERNEL REGISTERS ARCHITECTURE]
     cat >"$dir/ptxas.txt" <<END
-ptxas info    : Compiling entry function '_Z3onePf' for 'sm_80'
+ptxas info    : Compiling entry function '${3:-_Z3onePf}' for '${5:-sm_80}'
     $1 bytes stack frame, $2 bytes spill stores, 0 bytes spill loads
-ptxas info    : Used 24 registers, used 0 barriers, 384 bytes cmem[0]
+ptxas info    : Used ${4:-24} registers, used 0 barriers, 384 bytes cmem[0]
 END
     sh dev/registers.sh "$dir/ptxas.txt"
 }
@@ -59,6 +59,8 @@ check "a kernel without spills passes" says "sm_80" ptxas 0 0
 check "one that spills does not" not ptxas 0 8
 check "... nor one with a stack" not ptxas 16 0
 : >"$dir/empty.txt"
+check "attention's blocks on an SM are those of its registers" says ", 4 blocks an SM" ptxas 0 0 _Z28flash_backward_queries_kernelILi64EEvv 128 sm_90
+check "... or of its shared memory" says ", 2 blocks an SM" ptxas 0 0 _Z28flash_backward_queries_kernelILi64EEvv 128 sm_89
 check "... nor no kernel at all" not sh dev/registers.sh "$dir/empty.txt"
 
 # ---- the tokens of the throughput
@@ -68,5 +70,18 @@ share() { # the most frequent id's, in percent of 200000
 }
 between() { less "$1" "$2" && less "$2" "$3"; }
 check "... and the most frequent has about 4 %" between 3 "$(share)" 5
+
+# ---- the model of kernel times
+model() { sh dev/gpu_model.sh "$@"; }
+total() { model "$@" | awk '$1 == "micro-step" { print $NF }'; }
+check "the model says that it is one" says "a model, not a measurement" model
+check "... has the sum that was counted by hand for the first kernels" near "$(total KERNELS=first)" 134 0.02
+check "... for llm.c with cuDNN" near "$(total KERNELS=cudnn)" 112 0.02
+check "... and less for today's" less "$(total)" "$(total KERNELS=cudnn)"
+check "half the batch takes half the time" near "$(total B=32)" "$(total) / 2" 0.03
+check "a slower card takes longer" less "$(total B=16)" "$(total B=16 CARD=a100)"
+refuses 2 "CARD is h200" "an unknown card is refused" model CARD=h300
+refuses 2 "C = 64 NH" "... and a shape that attention does not have" model C=700
+refuses 2 "D=7" "... and a setting that is none" model D=7
 
 finish cli_gpu_check
