@@ -236,7 +236,7 @@ static void check_together(const EvalOptions *o, const World *world) {
     if (!!o->ids + !!o->text + (o->data.count > 0) > 1)
         fatal(EXIT_USAGE, "--data, --text and --ids each say what to evaluate; give one of them");
     if (!o->hellaswag && o->hellaswag_examples > 0)
-        fatal(EXIT_USAGE, "--hellaswag-examples %lld are of a file; name it with --hellaswag",
+        fatal(EXIT_USAGE, "--hellaswag-examples %lld needs a file of examples; name it with --hellaswag",
               (long long)o->hellaswag_examples);
     if (o->ids && o->hellaswag) fatal(EXIT_USAGE, "--ids and --hellaswag each say what to evaluate; give one of them");
 }

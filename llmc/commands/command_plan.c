@@ -29,7 +29,8 @@ int command_plan(int argc, char **argv) {
     if (s->ranks)
         t.world = (World){.size = (int)s->ranks, .local_size = (int)s->ranks, .launcher = "--ranks"};
     if (strcmp(s->resume, "never") != 0 && t.world.rank == 0)
-        warning("plan looks at no checkpoint: what the run to resume has recorded is not in this plan");
+        warning("plan reads no checkpoint: it does not know the settings of the run that --resume names; give them as "
+                "options");
     // The same steps as at the start of training, so that what is refused there is refused here.
     Dataset data = trainer_prepare(&t);
     t.settings.total_batch = t.plan.sequences * t.plan.T; // --micro-steps may have decided

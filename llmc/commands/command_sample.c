@@ -175,7 +175,8 @@ int command_sample(int argc, char **argv) {
     OptionValues values = {.table = &table, .fields = &o};
     option_parse(&values, argc, argv);
     option_fill_in(&values, false);
-    if (!o.model) fatal(EXIT_USAGE, "sample needs --model PATH, the model that writes: a run, a checkpoint, weights");
+    if (!o.model)
+        fatal(EXIT_USAGE, "sample needs --model PATH, the model that generates the text: a run, a checkpoint, weights");
     // Tokens are generated one after the other: several ranks would print the same text several times.
     if (world.size > 1) fatal(EXIT_USAGE, "sample runs on one rank; start it without mpirun");
 

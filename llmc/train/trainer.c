@@ -86,7 +86,7 @@ static void open_examples(Trainer *t, const Config *config) {
     if (s->hellaswag && s->val_every == 0 && settings_given(s, "hellaswag"))
         fatal(EXIT_USAGE, "--hellaswag %s is scored at validations, and --val-every 0 makes none", s->hellaswag);
     if (!s->hellaswag && s->hellaswag_examples > 0)
-        fatal(EXIT_USAGE, "--hellaswag-examples %lld are of a file; name it with --hellaswag",
+        fatal(EXIT_USAGE, "--hellaswag-examples %lld needs a file of examples; name it with --hellaswag",
               (long long)s->hellaswag_examples);
     // Without validations nobody would read the examples.
     if (!s->hellaswag || s->val_every == 0) return;
