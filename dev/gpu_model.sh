@@ -11,7 +11,7 @@
 for setting in "$@"; do
     case $setting in
     CARD=* | B=* | T=* | L=* | C=* | NH=* | V=* | KERNELS=*) ;;
-    *) echo "gpu_model.sh: '$setting' is no setting; there are CARD B T L C NH V KERNELS" >&2; exit 2 ;;
+    *) echo "gpu_model.sh: '$setting' is not a setting; the settings are CARD B T L C NH V KERNELS" >&2; exit 2 ;;
     esac
 done
 awk 'BEGIN {

@@ -44,7 +44,7 @@ const char *activity_name(uint64_t activity) {
     return activity < ACTIVITIES ? names[activity] : "doing something unknown";
 }
 
-/* Who waits for others is not to blame when time passes. */
+/* Whether a rank in this activity waits for other ranks: then it is not the one that hangs. */
 bool activity_waits(uint64_t activity) {
     return activity == ACTIVITY_JOIN || activity == ACTIVITY_WAIT || activity == ACTIVITY_EXCHANGE;
 }

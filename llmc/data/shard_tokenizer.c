@@ -31,7 +31,7 @@ bool shard_tokenizer_find(const char *path, ShardTokenizer *found) {
     size_t bytes = 0;
     char *text = (char *)path_read(note, MOST_BYTES, &bytes);
     free(note);
-    // A file that is missing or damaged is no error here: root is NULL then, and no member is found.
+    // A file that is missing or damaged is not an error here: root is NULL then, and no member is found.
     const Json *root = text ? json_read(text, bytes, problem) : NULL;
     const Json *name = json_member(root, "tokenizer"), *identity = json_member(root, "tokenizer_identity");
     bool good = name && name->kind == JSON_STRING && identity && identity->kind == JSON_STRING;

@@ -166,7 +166,7 @@ bool file_is_markup(File *file) {
 
 FileKind file_kind_of_head(const unsigned char *head, size_t bytes) {
     bool text = head_is_text(head, bytes); // which may well begin with GGUF
-    // In text only the LFS pointer is looked for, which is text itself: "GGUF is a format ..." is no model.
+    // In text only the LFS pointer is looked for, which is text itself: "GGUF is a format ..." is not a model.
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if ((!text || &magics[i] == lfs_pointer) && bytes >= magics[i].offset + magics[i].length &&
             memcmp(head + magics[i].offset, magics[i].start, magics[i].length) == 0)

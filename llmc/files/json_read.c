@@ -377,7 +377,7 @@ const Json *json_read(const char *text, size_t bytes, char *problem) {
 void json_free(const Json *root) {
     Document *document = (Document *)root;
     if (!document) return;
-    // the root is no element of a block: it is a part of the document
+    // the root is not an element of a block: it is a part of the document
     for (Block *block = document->blocks; block;) {
         Block *next = block->next;
         free(block);

@@ -6,7 +6,7 @@
 double clip_scale(double norm, double clip) {
     // --clip 0 switches clipping off.
     if (clip == 0) return 1.0;
-    // PyTorch's clip_grad_norm_ adds 1e-6 too, so that a norm of 0 is no division by 0.
+    // PyTorch's clip_grad_norm_ adds 1e-6 too, so that a norm of 0 does not lead to a division by 0.
     double scale = clip / (norm + 1e-6);
     return scale > 1.0 ? 1.0 : scale; // a NaN norm stays NaN
 }

@@ -267,7 +267,7 @@ static void read_line(const char *path, char *line, int size) {
 void heartbeat_introduce(Peer *me, int64_t thread) {
     struct stat status;
     gethostname(me->host, sizeof me->host - 1);
-    // boot_id is drawn anew at each start of a Linux system, so two machines never share it. Containers on one system
+    // Linux draws a new boot_id at each start of the system, so two machines never share it. Containers on one system
     // do share it, but may number processes apart; the inode of the PID namespace tells them apart.
     read_line("/proc/sys/kernel/random/boot_id", me->machine, sizeof me->machine);
     me->namespace = stat("/proc/self/ns/pid", &status) == 0 ? (uint64_t)status.st_ino : 0;

@@ -152,7 +152,7 @@ static void judge_silence(Watched *w, bool answered) {
         // In turns 1, 4, 7 and 10 of the check, each time over new connections.
         heartbeat_ask(&watch.heart, &w->peer);
     }
-    // A stopping job ends its ranks one by one; the silence of those that ended first is no failure.
+    // A stopping job ends its ranks one by one; the silence of those that ended first is not a failure.
     if (w->check < CHECK_TURNS + (stop_asked() ? GRACE_TURNS : 0)) return;
     if (w->known)
         fatal_now(EXIT_RUNTIME,
@@ -164,7 +164,7 @@ static void judge_silence(Watched *w, bool answered) {
         warning_now("rank %d (process %lld on %s) answers neither over UDP nor over TCP; should it die or hang, only "
                     "MPI can notice it",
                     w->rank, (long long)w->peer.process, w->peer.host);
-    // From here the watch begins anew: should the rank answer later, it is known from then on.
+    // The watch starts again. If the rank answers later, it is watched from then on.
     w->unheard = true;
     w->silent = w->check = 0;
 }
@@ -230,7 +230,7 @@ static void *watch_thread(void *unused) {
 void watchdog_start(double hang_timeout) {
     heartbeat_introduce(&watch.me, 0);
     atomic_store(&watch.hang_limit, turns_of(hang_timeout));
-    // Without a pipe or a thread the run goes on unwatched; watchdog_join says so.
+    // Without a pipe or a thread the run continues without a watchdog; watchdog_join prints a warning.
     if (pipe(watch.stop) != 0) return;
     // A new thread inherits the mask of its creator: all signals are blocked in it from its first instruction.
     sigset_t all, before; // signals are the main thread's
@@ -238,7 +238,7 @@ void watchdog_start(double hang_timeout) {
     pthread_sigmask(SIG_BLOCK, &all, &before);
     watch.running = pthread_create(&watch.thread, NULL, watch_thread, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    // The other ranks are told the thread's number in introduce(), so it must be known when this returns.
+    // introduce() sends the thread's number to the other ranks, so it must be known when this returns.
     while (watch.running && atomic_load(&watch.thread_id) == 0 && thread_number() != 0) usleep(100);
 }
 

@@ -169,7 +169,7 @@ static int piece(size_t count, size_t done) {
 /* An all-reduce in pieces: MPI counts in int. */
 static void reduce(void *values, size_t count, size_t size, MPI_Datatype type, MPI_Op op) {
     Activity before = activity_begin(ACTIVITY_WAIT);
-    // Each piece is progress for the watchdog, so that a large sum over a slow network is no hang.
+    // Each piece is progress for the watchdog, so that a large sum over a slow network is not taken for a hang.
     for (size_t done = 0; joined && done < count; done += PIECE, activity_tick())
         MPI_Allreduce(MPI_IN_PLACE, (char *)values + done * size, piece(count, done), type, op,
                       MPI_COMM_WORLD);

@@ -1,4 +1,4 @@
-/* token_list.h: a list of token ids that grows. Encoders add to it; whoever made it frees `ids`. */
+/* token_list.h: a list of token ids that grows. Encoders add to it; its owner frees `ids`. */
 #ifndef LLMC_TEXT_TOKEN_LIST_H
 #define LLMC_TEXT_TOKEN_LIST_H
 

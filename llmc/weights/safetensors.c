@@ -230,7 +230,7 @@ static void add_part(SafeTensors *st, const char *path) {
     Part *part = &st->parts[number];
     part->file = file_open(path);
     part->header = read_header(part, path);
-    // room for each entry of the header, of which one, __metadata__, is no tensor
+    // room for each entry of the header, of which one, __metadata__, is not a tensor
     st->tensors = memory_grow(st->tensors, (size_t)first + part->header->count + 1, sizeof *st->tensors,
                               "a list of tensors");
     for (const Json *entry = part->header->first; entry; entry = entry->next) {
