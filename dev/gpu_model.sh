@@ -7,7 +7,7 @@
 # Rules: a matrix product takes its FLOPs at `gemm` of the peak, and the products that are written to few tiles at
 # `narrow`; what reads and writes memory takes its bytes at `stream` of the bandwidth; attention takes the instructions
 # of a tile and warp (counted in sm_90 code by nvdisasm) at a share of the four that an SM issues in a clock, but its FLOPs at
-# no more than `mma` of the peak. With 2 blocks an SM that share is 0.52, with 4 it is 0.65; dev/registers.sh prints blocks.
+# no more than `mma` of the peak. With 2, 3 and 4 blocks an SM that share is 0.52, 0.60, 0.65; dev/registers.sh prints blocks.
 for setting in "$@"; do
     case $setting in
     CARD=* | B=* | T=* | L=* | C=* | NH=* | V=* | KERNELS=*) ;;
@@ -62,7 +62,7 @@ awk 'BEGIN {
     if (k == "cudnn") attention("attention backward", 0, 0, 0, 0, 0.287, 5)
     else {
         attention("attention dK, dV", 1398, 860, 0.52, 0.52, 0, 0)
-        attention("attention dQ", 1229, 560, 0.57, 0.65, 0, 0)
+        attention("attention dQ", 1229, 560, 0.57, 0.60, 0, 0)
     }
     if (k == "first") { # N^2 comparisons by 34 instructions for each 4, and the most frequent id row by row
         row("embedding sort", 1, 0, 0, (N * N / 4 * 34 / 32) / (SMs * 4 * GHz * 1e9) * 1e3)
