@@ -41,6 +41,20 @@ check "without --vocab verify says how large ids are" sh -c "'$program' verify '
 check "a vocabulary that has it is fine" "$program" verify --vocab 60001 "$dir/tokens.bin"
 refuses 3 "$dir/same: token 0 is 35, but ids 0 to 9 are" "text, too, has a vocabulary" "$program" verify --vocab 10 "$dir/same"
 
+# ---- a thousand files, with far fewer descriptors
+mkdir "$dir/thousand"
+cat README.md README.md | head -c 20000 >"$dir/long"
+"$build/make_data" raw "$dir/long" "$dir/long.bin"
+split -a 4 -b 40 "$dir/long.bin" "$dir/thousand/part"
+for file in "$dir/thousand"/part*; do mv "$file" "$file.bin"; done
+few() { # OPTIONS...: a run that may have 64 files open at once
+    (ulimit -n 64 && exec "$program" $base --vocab 256 --no-shuffle --steps 3 "$@")
+}
+few --data "$dir/thousand" --out "$dir/parts" >"$dir/few" 2>&1
+check "1,000 files under a limit of 64 descriptors train" grep -q "trained 3 updates" "$dir/few"
+check "... as their whole does" says "trained 3 updates" few --data "$dir/long.bin" --out "$dir/whole"
+check "... the same tokens" same_files "$dir/parts/log.txt" "$dir/whole/log.txt"
+
 if ! has_ranks; then
     skip "no Open MPI"
     finish cli_identity
@@ -58,4 +72,12 @@ on_two --data "$dir/same" --val data --val-every 1
 check "... and data for validation" grep -q "rank 1: validation data differs between ranks" "$dir/job"
 cp "$dir/here/data" "$dir/there/data"
 check "... and train when they are the same" on_two --data data
+mkdir "$dir/here/shards" "$dir/there/shards"
+cp "$dir/thousand"/partaa*.bin "$dir/here/shards" && cp "$dir/here/shards"/*.bin "$dir/there/shards"
+rm "$dir/there/shards/partaaab.bin"
+on_two --data shards --vocab 256
+check "a shard that one machine does not have yet is noticed" test $? -eq 2
+check "... in one line" grep -q "rank 1: training data differs between ranks: here it is .* tokens" "$dir/job"
+cp "$dir/here/shards/partaaab.bin" "$dir/there/shards"
+check "... and the run starts when it is there" on_two --data shards --vocab 256
 finish cli_identity
