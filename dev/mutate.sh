@@ -39,6 +39,7 @@ tests_of() { # FILE
     *gelu.cuh) echo build/backend_fp32 ;; # a wrong formula must show below bf16's rounding
     test/emulator/*) echo build/test_emulator build/backend_bf16 ;;
     *gpu.cuh | *wait.cuh) echo test/cli_gpu.sh ;;
+    *gradient_reduction.cuh) echo build/backend_bf16 test/cli_gpu.sh ;;
     *.cu | *.cuh) echo build/backend_bf16 ;;
     llmc/eval/score.c) echo build/real_score_double ;;
     llmc/data/paths.c) echo build/test_stream ;;
@@ -70,7 +71,7 @@ tests_of() { # FILE
     llmc/text/* | llmc/data/tokenize.c | llmc/data/shard_writer.c) echo test/cli_text.sh test/cli_tokenize.sh ;;
     llmc/data/shard_scan.c | llmc/data/stream.c) echo build/test_shard build/test_stream test/cli_identity.sh ;;
     llmc/data/* | llmc/files/*) echo test/cli_train.sh test/cli_commands.sh ;;
-    llmc/ranks/heartbeat.c | llmc/ranks/watchdog.c) echo test/cli_watchdog.sh ;;
+    llmc/ranks/heartbeat.c | llmc/ranks/watchdog.c) echo test/cli_watchdog.sh test/cli_gpu.sh ;;
     llmc/ranks/*) echo test/cli_ranks.sh test/cli_terminal.sh ;;
     esac
 }
