@@ -6,6 +6,7 @@
 #define LLMC_CUDA_CLASSIFIER_CUH
 
 #include "matmul.cuh"
+#include "tensor_core.cuh"
 
 constexpr int CLASSIFIER_THREADS_MAX = 1024;
 constexpr int CLASSIFIER_KEPT = 24 / WORDS<Act>; // packs of a row that a thread keeps, in 24 registers
@@ -16,8 +17,7 @@ constexpr int CLASSIFIER_KEPT = 24 / WORDS<Act>; // packs of a row that a thread
 /* exp(x - max). With bf16 logits as 2^(x log2(e) - max log2(e)): for |max| < 100 off by 1e-5 of itself, a
  * hundredth of what the logits are rounded to. */
 __device__ inline float exp_below(float x, float max) {
-    constexpr float log2_e = 1.44269504f;
-    return sizeof(Act) == 2 ? exp2_fast(fmaf(x, log2_e, -max * log2_e)) : expf(x - max);
+    return sizeof(Act) == 2 ? exp2_approximately(fmaf(x, LOG2_E, -max * LOG2_E)) : expf(x - max);
 }
 
 /* words = PACK logits from column c on; minus infinity from column V on. */

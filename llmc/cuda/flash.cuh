@@ -28,8 +28,6 @@
 
 constexpr int FLASH_WARPS = 4, FLASH_THREADS = FLASH_WARPS * WARP, FLASH_ROWS = 16 * FLASH_WARPS;
 
-#define LOG2_E 1.4426950408889634f
-
 /* Tiles in shared memory have rows of HS elements, in pieces of 16 bytes. Piece p of row r lies in place p ^ (r % 8):
  *
  *   row 0   0 1 2 3 4 5 6 7        The eight rows of a matrix that ldmatrix reads have the same p, and so lie in eight

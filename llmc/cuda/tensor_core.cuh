@@ -1,4 +1,4 @@
-/* tensor_core.cuh: the PTX that attention needs, each instruction behind a function. sm_80 and later.
+/* tensor_core.cuh: the PTX that attention and classifier need, each instruction behind a function. sm_80 and later.
  * Fragments, with g = lane / 4 and t = lane % 4 (PTX ISA, mma.m16n8k16 and ldmatrix):
  *   A (16,16), 4 registers: rows g, g+8, g, g+8; columns 2t, 2t+1, the last two registers 8 further on
  *   B (16,8), 2 registers: rows 2t, 2t+1 of column g, the second register 8 rows further on
@@ -50,7 +50,10 @@ __device__ inline void load_matrix_transposed(uint32_t r[4], const bf16 *row PTX
              (PTX_OUT(r[0]), PTX_OUT(r[1]), PTX_OUT(r[2]), PTX_OUT(r[3])), (PTX_IN_SHARED(row)));
 }
 
-/* 2^x to 2 units in the last place (PTX ISA, ex2.approx); results below the smallest normal number become 0. */
+#define LOG2_E 1.4426950408889634f // e^x is 2^(x LOG2_E)
+
+/* 2^x by the special function unit, to 2 units in the last place (PTX ISA, ex2.approx); results below
+ * the smallest normal number become 0. */
 __device__ inline float exp2_approximately(float x) {
     float y;
     PTX("ex2.approx.ftz.f32 %0, %1;", (PTX_OUT_FLOAT(y)), (PTX_IN_FLOAT(x)));

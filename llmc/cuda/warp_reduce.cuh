@@ -40,17 +40,6 @@ static __device__ inline double block_sum(double value) {
     return value;
 }
 
-/* 2^x by the special function unit: off by 2 units in the last place at most, 0 below 2^-126. */
-__device__ inline float exp2_fast(float x) {
-#ifdef __CUDACC__
-    float result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-    return result;
-#else
-    return exp2f(x);
-#endif
-}
-
 /* The maximum of a running softmax and the sum of exponentials relative to it. */
 struct Softmax {
     float max, sum;
