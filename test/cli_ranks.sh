@@ -203,4 +203,13 @@ for rank in 0 2; do
     check "... one line says which" test "$(grep -c "^train_gpt2: rank [0-2]: rank $rank (process .*no heartbeat" "$dir/job")" -eq 1
     check "... and nothing is left running" gone
 done
+
+# ---- ranks that share cores: the start-up table says so
+few="$small --steps 1 --progress lines"
+check "two ranks with 300 threads each share cores, and it is said" prints \
+    'device .*\(--threads; 2 ranks with 600 threads share [0-9]+ cores?\)' $start 2 "$program" $few --threads 300
+check "... two ranks that are bound to one core" prints '; 2 ranks with 2 threads share 1 core\)' \
+    taskset -c 0 $start 2 --bind-to none "$program" $few
+"$program" $few >"$dir/alone.out" 2>&1 </dev/null
+check "... of one process it is not" not grep -q 'share [0-9]* core' "$dir/alone.out"
 finish cli_ranks

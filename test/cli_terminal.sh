@@ -64,9 +64,9 @@ if grep -q fopenmp "$build/flags"; then
         # Ranks that may run on all cores share them; one that is bound to a core has that one.
         share=$(($(nproc) / 2))
         [ "$share" -ge 1 ] || share=1
-        check "two ranks share the cores" prints "[ ,]$share threads? \(its share of the cores\)" \
+        check "two ranks share the cores" prints "[ ,]$share threads? \(its share of the cores[;)]" \
             mpirun --oversubscribe --bind-to none -np 2 "$program" $small
-        check "... bound to one core, they have a thread" prints "[ ,]1 thread \(its share of the cores\)" \
+        check "... bound to one core, they have a thread" prints "[ ,]1 thread \(its share of the cores[;)]" \
             mpirun --oversubscribe --bind-to none -np 2 taskset -c 0 "$program" $small
     fi
     # The OpenMP library itself shows how its threads wait. The last of its lists counts: the program starts itself

@@ -53,7 +53,7 @@ const char *backend_build(void) {
 }
 
 const char *backend_name(void) {
-    static char name[96];
+    static char name[208];
     int threads = omp_get_max_threads();
     snprintf(name, sizeof name, "CPU, %d thread%s (%s), float%d, %s", threads, threads == 1 ? "" : "s",
              threads_from, (int)(8 * sizeof(real)), vectors);

@@ -74,15 +74,24 @@ static int threads_of_environment(void) {
     return (int)threads;
 }
 
+/* Cores that the ranks on this machine may use, all together; from world_cores. */
+static int machine_cores = 1;
+
 int world_threads(int wanted, const char **source) {
     int share = world_cores(); // first, because all ranks must be there
-    if (wanted > 0) {
-        *source = "--threads";
-        return wanted;
-    }
-    int asked = threads_of_environment();
-    *source = asked ? "OMP_NUM_THREADS" : world.local_size > 1 ? "its share of the cores" : "one a core";
-    return asked ? asked : share;
+    int asked = wanted > 0 ? 0 : threads_of_environment();
+    const char *from = wanted > 0 ? "--threads" : asked ? "OMP_NUM_THREADS"
+                       : world.local_size > 1 ? "its share of the cores" : "one a core";
+    int threads = wanted > 0 ? wanted : asked ? asked : share;
+    static char text[128];
+    snprintf(text, sizeof text, "%s", from);
+    // A launcher that binds several ranks to one core makes them wait for each other; the table is where users look.
+    int all = world_local_sum(threads);
+    if (world.local_size > 1 && all > machine_cores)
+        snprintf(text, sizeof text, "%s; %d ranks with %d threads share %d core%s", from, world.local_size, all,
+                 machine_cores, machine_cores == 1 ? "" : "s");
+    *source = text;
+    return threads;
 }
 
 #ifdef CPU_COUNT
@@ -93,7 +102,8 @@ int world_cores(void) {
     world_local_or(&all, sizeof all);
     // Example: 2 ranks on 8 cores. Bound to 4 each: all = 8, share 4. Both free on all 8: all = 8, share 4.
     // Bound unevenly to 2 and 6: the share is 4, but the first rank may use only 2.
-    int allowed = CPU_COUNT(&mine), share = CPU_COUNT(&all) / world.local_size;
+    machine_cores = CPU_COUNT(&all);
+    int allowed = CPU_COUNT(&mine), share = machine_cores / world.local_size;
     if (share > allowed) share = allowed;
     return share > 0 ? share : 1;
 }
@@ -101,6 +111,7 @@ int world_cores(void) {
 int world_cores(void) {
     // Systems without affinity masks: the cores of the machine, divided evenly.
     long online = sysconf(_SC_NPROCESSORS_ONLN);
+    machine_cores = online > 0 ? (int)online : 1;
     return online > world.local_size ? (int)online / world.local_size : 1;
 }
 #endif

@@ -35,7 +35,8 @@ const char *world_library(void);
 int world_cores(void);
 
 /* The threads that this rank shall have: `wanted` (--threads) if above 0, else OMP_NUM_THREADS (the first
- * number of its list), else world_cores. *source becomes which of them it was, for the start-up table. Fatal
+ * number of its list), else world_cores. *source becomes which of them it was, for the start-up table, and
+ * whether the ranks of this machine have more threads than cores. Fatal
  * (EXIT_USAGE) when OMP_NUM_THREADS is not a number of threads. All ranks call it together. */
 int world_threads(int wanted, const char **source);
 

@@ -153,6 +153,14 @@ void world_local_or(void *bytes, int count) {
     activity_begin(before);
 }
 
+int world_local_sum(int value) {
+    if (!joined) return value;
+    Activity before = activity_begin(ACTIVITY_WAIT);
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, local);
+    activity_begin(before);
+    return value;
+}
+
 void world_barrier(void) {
     if (!joined) return;
     Activity before = activity_begin(ACTIVITY_WAIT);

@@ -12,4 +12,7 @@ void world_join(World *world, int *argc, char ***argv);
 /* In place: the bits of `bytes` that any rank on this machine has set. */
 void world_local_or(void *bytes, int count);
 
+/* The sum of `value` over the ranks on this machine. */
+int world_local_sum(int value);
+
 #endif
