@@ -93,11 +93,15 @@ else
     skip "a slow link: $(tail -n 1 "$dir/said")"
 fi
 at "a lossy link"
-if shape_link netem rate 100mbit delay 1ms loss 1% >"$dir/said" 2>&1; then
+# Where the kernel has no netem, packets are lost because a queue has room for four of them only.
+netem="netem rate 100mbit delay 1ms loss 1%" short="tbf rate 10mbit burst 2kb limit 6kb"
+# shellcheck disable=SC2086 # lists of words
+if shape_link $netem >/dev/null 2>&1 || shape_link $short >"$dir/said" 2>&1; then
     job lossy --steps 30
-    check "a link of 100 Mbit/s that loses 1 % and takes 1 ms: the same run" identical lossy
+    check "a link that loses packets: the same run" identical lossy
+    check "... and it did lose some" sh -c "tc -n $alpha -s qdisc show dev eth0 | grep -o 'dropped [1-9][0-9]*'"
 else
-    skip "a link that loses packets: no netem here: $(head -n 1 "$dir/said")"
+    skip "a link that loses packets: $(tail -n 1 "$dir/said")"
 fi
 for machine in $alpha $beta; do tc -n $machine qdisc del dev eth0 root 2>/dev/null; done
 
@@ -129,6 +133,7 @@ check "a machine that stands still again and again: the same run" identical slow
 at "a machine that is cut off"
 begin cut --steps 1000000 --rank-timeout 1
 check "a run on two machines is under way" grep -q '"event":"train"' "$dir/cut/metrics.jsonl"
+sleep 2 # by then each rank has heard its neighbour; of one that was never heard only MPI can notice the end
 ip -n $beta link set eth0 down
 wait $job
 code=$?
