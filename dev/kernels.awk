@@ -6,7 +6,7 @@
 BEGIN {
     if (!prefix) print "#include \"llmc/base/processor.h\"\n#include \"llmc/ops.h\"\n"
 }
-/^(void|int|int64_t|size_t|double|real|const char) .*\(/ { declaration = 1 }
+/^(void|bool|int|int64_t|size_t|double|real|const char) .*\(/ { declaration = 1 }
 declaration {
     sub(/ *\/\/.*/, "")
     text = text $0 " "

@@ -50,7 +50,7 @@ static void run_program(const char *name, const char *launcher, const char *more
     *strrchr(self, '/') = '\0';
     snprintf(
         command, sizeof command,
-        "%s %s/train_gpt2%s %s --data %s/text.txt --val %s/text.txt --out %s/%s %s >%s/said 2>&1",
+        "%s '%s/train_gpt2%s' %s --data %s/text.txt --val %s/text.txt --out %s/%s %s >%s/said 2>&1",
         launcher, self, kernels, OPTIONS, directory, directory, directory, name, more, directory);
     int status = system(command);
     char said[256] = "";
