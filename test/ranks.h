@@ -23,7 +23,7 @@ static int ranks_run(int ranks, const char *arguments, char *said, size_t size) 
     snprintf(command, sizeof command,
              "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 "
              "ASAN_OPTIONS=detect_leaks=0 "
-             "mpirun --oversubscribe -np %d %s %s 2>&1 </dev/null",
+             "mpirun --oversubscribe -np %d '%s' %s 2>&1 </dev/null",
              ranks, ranks_program, arguments);
     FILE *pipe = popen(command, "r");
     if (!pipe) return -1;
