@@ -31,7 +31,7 @@
 set -u
 dir=$(mktemp -d) || exit 1
 # A preloaded library and the words of mpirun's agent end at a blank: from a path with one, a link leads here.
-case $PWD in *[[:space:]]*) ln -s "$PWD" "$dir/here" && cd "$dir/here" || exit 1 ;; esac
+case $PWD in *[[:space:]]*) ln -s "$PWD" "$dir/project" && cd "$dir/project" || exit 1 ;; esac
 build=$(cd "${BUILD:-build}" && pwd) || exit 1
 program=$build/train_gpt2
 passed=0 failed=0 skipped=0 before=0

@@ -53,7 +53,7 @@ check "the peak of an H100 is the vendor's" peak 989 "NVIDIA H100 80GB HBM3" 132
 check "... of an H100 NVL its own" peak 835 "NVIDIA H100 NVL" 132 90 1785000
 check "... of a quarter of an A100 a quarter" peak 81 "NVIDIA A100-SXM4-40GB MIG 2g.10gb" 28 80 1410000
 check "... of an unknown card its multiprocessors and clock" peak 35 "NVIDIA GeForce RTX 3050 Ti" 40 86 1700000
-fits_in() { env EMULATOR_MEMORY="$1" "$program" $short --steps 1 --overwrite --out "$dir/fits"; }
+fits_in() { says "trained 1 update" env EMULATOR_MEMORY="$1" "$program" $short --steps 1 --overwrite --out "$dir/fits"; }
 check "a small run fits into 0.9 GB" fits_in 9e8
 refuses 1 "are needed and 0.0" "... not into 0.75 GB: the libraries' share is kept" env EMULATOR_MEMORY=7.5e8 "$program" $short --out "$dir/none"
 refuses 1 "are needed and" "too little memory, with the figures" env EMULATOR_MEMORY=4e7 "$program" --out "$dir/none"
@@ -74,7 +74,8 @@ unset EMULATOR_DEVICES
 printf 'eval "export CUDA_VISIBLE_DEVICES=$1"\nshift\nexec "$@"\n' >"$dir/bind"
 # shellcheck disable=SC2086 # lists
 seen() { # CARDS: two ranks run, each with CUDA_VISIBLE_DEVICES from CARDS, in which $r is the rank
-    $ranks sh "$dir/bind" "$1" "$build/train_gpt2emu_fp32" $short --steps 1 --overwrite --out "$dir/seen" >"$dir/ranks" 2>&1
+    $ranks sh "$dir/bind" "$1" "$build/train_gpt2emu_fp32" $short --steps 1 --overwrite --out "$dir/seen" >"$dir/ranks" 2>&1 &&
+        grep -q "trained 1 update" "$dir/ranks"
 }
 said_gpus() { grep -q "$1; ranks here: $2, float32; 2 ranks" "$dir/ranks"; }
 r='$((OMPI_COMM_WORLD_RANK'
