@@ -50,7 +50,8 @@ tests  := $(patsubst test/%.c,$(BUILD)/%,$(wildcard test/test_*.c)) \
           $(foreach r,float double,$(patsubst test/%.c,$(BUILD)/%_$(r),$(wildcard test/real_*.c))) \
           $(BUILD)/backend_cpu $(BUILD)/backend_plain $(BUILD)/fuzz_seeds
 reference  = $(foreach r,float double,$(BUILD)/test_gpt2$(1)_$(r)) # against recorded float64 values
-scripts := $(wildcard test/cli_*.sh)
+long    := test/cli_gpu_check.sh# takes minutes, and tests a script for machines with a GPU
+scripts := $(filter-out $(long),$(wildcard test/cli_*.sh))
 
 # Threads that wait for each other sleep: spinning is a little faster on an idle machine, ten times
 # slower on a busy one.
@@ -60,7 +61,7 @@ Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s%s\n' $(1) $(2))
 
 # ---- targets ------------------------------------------------------------------------------------
-.PHONY: all help run setup test coverage counted list-tests test_gpt2 test_gpt2cu chapter27 mutate soak fuzz lint bench clean FORCE
+.PHONY: all help run setup test test_long coverage counted list-tests test_gpt2 test_gpt2cu chapter27 mutate soak fuzz lint bench clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -91,6 +92,9 @@ programs   := $(patsubst %,$(BUILD)/%,train_gpt2 train_gpt2_plain train_gpt2_alo
               $(if $(filter Linux,$(shell uname)),$(BUILD)/fault_shim.so $(BUILD)/strangers)
 test: $(programs) $(tests) $(references) ## build and run every test
 	$(Q)BUILD=$(BUILD) sh test/run.sh $(tests) $(references) $(scripts)
+
+test_long: test ## the same, and a rehearsal of dev/gpu_check.sh
+	$(Q)BUILD=$(BUILD) sh test/run.sh $(long)
 
 kernels := $(filter $(BUILD)/real_%,$(tests)) $(call reference)
 .PHONY: test_kernels
