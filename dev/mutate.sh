@@ -37,7 +37,7 @@ mutation() { # N [TEXT]
 tests_of() { # FILE
     case $1 in
     *gelu.cuh) echo build/backend_fp32 ;; # a wrong formula must show below bf16's rounding
-    test/emulator/*) echo build/test_emulator build/backend_bf16 ;;
+    test/emulator/* | *tensor_core.cuh) echo build/test_emulator build/backend_bf16 ;;
     *gpu.cuh | *wait.cuh) echo test/cli_gpu.sh ;;
     *gradient_reduction.cuh) echo build/backend_bf16 test/cli_gpu.sh ;;
     *.cu | *.cuh) echo build/backend_bf16 ;;
