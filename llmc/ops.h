@@ -62,8 +62,8 @@ typedef enum { OF_PARAM, OF_ACT, OF_GRAD, OF_ROW_STAT, OF_OPTIMIZER_STATE, OF_ID
  * use, 0 for this rank's share of the cores. Fatal (EXIT_RUNTIME) when there is no such device. */
 void backend_open(int local_rank, int local_size, int threads);
 
-/* For `plan`, which computes nothing: as backend_open, but false when there is no such device, and other ranks are not
- * asked. Then backend_name says so, and there is no limit of memory. */
+/* backend_open for `plan`, which computes nothing: it does not call the other ranks. Returns false if this machine
+ * has no such device; backend_name then says so, and device_memory has no limit. */
 bool backend_open_to_plan(int local_rank, int local_size, int threads);
 
 /* One phrase for the start-up table, such as "CPU, 2 threads, float32, AVX-512". */

@@ -85,7 +85,7 @@ refuses 2 "'abc' is not a token id" "text where tokens are not bytes" "$program"
 refuses 2 "needs --model" "sample without a model" "$program" sample
 refuses 2 "did you mean --temperature" "a misspelt option" "$program" sample --model $hf --temprature 1
 echo some text >"$dir/stray.txt"
-refuses 2 "did you mean --data $dir/stray.txt" "a file without its option, after a value that is no file" \
+refuses 2 "did you mean --data $dir/stray.txt" "a file without its option, after a number" \
     "$program" --batch 4 "$dir/stray.txt"
 refuses 2 "did you mean --tokens?" "an option of training, whose end is one of sample" "$program" sample --model $hf --sample-tokens 4
 refuses 3 "no such file" "a model that is none" "$program" sample --model "$dir/nowhere"

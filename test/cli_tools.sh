@@ -124,7 +124,7 @@ ends 4 1 "a loss that is not finite is not"
 # shellcheck disable=SC2086 # lists
 {
     refuses 2 "has no --out" "a command whose checkpoints are not known" $keep true
-    refuses 2 "expected a whole number" "-r that is no number" $keep -r x true --out "$dir/none"
+    refuses 2 "expected a whole number" "-r with a word instead of a number" $keep -r x true --out "$dir/none"
     refuses 2 "expected whole numbers from 1" "-n with 0 ranks" $keep -n 2,0 echo RANKS --out "$dir/none"
     refuses 2 "belong together" "-n without RANKS" $keep -n 2 echo --out "$dir/none"
     $keep "$dir/missing" --out "$dir/none" 2>"$dir/heard"

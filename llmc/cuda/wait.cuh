@@ -57,7 +57,7 @@ static void device_mark() {
 static bool has_happened(cudaEvent_t event) {
     cudaError_t state = cudaEventQuery(event);
     if (state == cudaErrorNotReady) {
-        cudaGetLastError(); // it is no error, and must not be found as one later
+        cudaGetLastError(); // clears the code, which the next check would take for an error
         return false;
     }
     if (state != cudaSuccess)
